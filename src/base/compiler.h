@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * The only file with compiler attributes and builtins. */
+#ifndef RUNG_BASE_COMPILER_H
+#define RUNG_BASE_COMPILER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RUNG_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#if defined(__GNUC__)
+#define RUNG_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define RUNG_INLINE static inline __attribute__((always_inline))
+#define RUNG_NOINLINE __attribute__((noinline))
+#define RUNG_LIKELY(x) __builtin_expect(!!(x), 1)
+#define RUNG_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define RUNG_UNUSED __attribute__((unused))
+#define RUNG_RESTRICT __restrict__
+#else
+#define RUNG_PRINTF(format, first)
+#define RUNG_INLINE static inline
+#define RUNG_NOINLINE
+#define RUNG_LIKELY(x) (x)
+#define RUNG_UNLIKELY(x) (x)
+#define RUNG_UNUSED
+#define RUNG_RESTRICT
+#endif
+/* Leaves the function with the status of a failed call: the only control-flow macro of the project. */
+#define RUNG_TRY(call)                              \
+  do {                                              \
+    const rung_status rung_try_ = (call);           \
+    if (RUNG_UNLIKELY(rung_try_)) return rung_try_; \
+  } while (0)
+
+/* Checked arithmetic on sizes and extents: true if the result does not fit. */
+#if defined(__GNUC__)
+#define rung_add_overflows(a, b, out) __builtin_add_overflow(a, b, out)
+#define rung_sub_overflows(a, b, out) __builtin_sub_overflow(a, b, out)
+#define rung_mul_overflows(a, b, out) __builtin_mul_overflow(a, b, out)
+#else
+#error "base/compiler.h needs checked arithmetic for this compiler"
+#endif
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Narrow floating-point formats as bit patterns: IEEE 754 binary16, bfloat16, OCP FP8 E4M3FN and E5M2, E8M0 scales, FP4
+ * E2M1. Rounding is to nearest, ties to even; NaN stays NaN; f16 and bf16 overflow to infinity, float8 saturates as ONNX's
+ * Cast does by default. */
+#ifndef RUNG_BASE_HALF_H
+#define RUNG_BASE_HALF_H
+
+#include <stdint.h>
+
+float rung_f16_to_f32(uint16_t h);
+uint16_t rung_f16_from_f32(float f);
+uint16_t rung_f16_from_f64(double d); /* one rounding */
+float rung_bf16_to_f32(uint16_t h);
+uint16_t rung_bf16_from_f32(float f);
+uint16_t rung_bf16_from_f64(double d);
+float rung_f8e4m3_to_f32(uint8_t h);
+uint8_t rung_f8e4m3_from_f32(float f);
+float rung_f8e5m2_to_f32(uint8_t h);
+uint8_t rung_f8e5m2_from_f32(float f);
+float rung_e8m0_to_f32(uint8_t e);
+
+#endif
