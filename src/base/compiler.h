@@ -8,7 +8,7 @@
 
 #define RUNG_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #if defined(__GNUC__)
-#define RUNG_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define RUNG_PRINTF(text, first) __attribute__((format(__printf__, text, first)))
 #define RUNG_INLINE static inline __attribute__((always_inline))
 #define RUNG_NOINLINE __attribute__((noinline))
 #define RUNG_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -16,7 +16,7 @@
 #define RUNG_UNUSED __attribute__((unused))
 #define RUNG_RESTRICT __restrict__
 #else
-#define RUNG_PRINTF(format, first)
+#define RUNG_PRINTF(text, first)
 #define RUNG_INLINE static inline
 #define RUNG_NOINLINE
 #define RUNG_LIKELY(x) (x)

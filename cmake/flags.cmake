@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: MIT
+# Compiler flags for everything that is built here.
+
+# Sign conversions are left out: index arithmetic mixes size_t and int64_t everywhere, and extents are checked once.
+set(rung_warnings
+    -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wdouble-promotion -Wshadow -Wvla
+    -Wstrict-prototypes -Wmissing-prototypes -Wundef)
+
+function(rung_compile_options target)
+  set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF
+                                             C_VISIBILITY_PRESET hidden)
+  target_compile_options(${target} PRIVATE ${rung_warnings} $<$<BOOL:${RUNG_WERROR}>:-Werror>)
+  # No contraction: a product and a sum fuse only where the source says so, or the same source gives other bits on another
+  # compiler. errno and traps of libm are never looked at; without them sqrt and selects become plain instructions.
+  target_compile_options(${target} PRIVATE -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  if(RUNG_SANITIZE)
+    target_compile_options(${target} PRIVATE "-fsanitize=${RUNG_SANITIZE}" -fno-sanitize-recover=all
+                                             -fno-omit-frame-pointer)
+  endif()
+  if(RUNG_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
+
+function(rung_link_options target)
+  if(RUNG_SANITIZE)
+    target_link_options(${target} PRIVATE "-fsanitize=${RUNG_SANITIZE}")
+  endif()
+endfunction()

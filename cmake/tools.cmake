@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# The rung command (tools/*.c and tools/rung/*.c) and the generators (tools/gen_*.c, an executable each).
+rung_glob(tool_sources "tools/*.c" "tools/rung/*.c")
+rung_glob(generator_sources "tools/gen_*.c")
+if(generator_sources)
+  list(REMOVE_ITEM tool_sources ${generator_sources})
+endif()
+if(tool_sources)
+  rung_executable(rung_tool ${tool_sources})
+  target_include_directories(rung_tool PRIVATE "${PROJECT_SOURCE_DIR}/tools")
+  set_target_properties(rung_tool PROPERTIES OUTPUT_NAME rung RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endif()
+foreach(file IN LISTS generator_sources)
+  get_filename_component(name "${file}" NAME_WE)
+  rung_executable(${name} "${file}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tools")
+endforeach()
