@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * GGUF block formats with linear levels, and a8, to float. Products and sums are rounded one by one in the order that the
- * format's own tools use, so that results agree bit for bit (the build forbids contraction). */
+ * GGUF block formats with linear levels, and a8, to float. Products and sums are rounded one by one in the order that
+ * the format's own tools use, so that results agree bit for bit (the build forbids contraction). */
 #include "ir/blocks.h"
 
 #include <string.h>
@@ -79,8 +79,8 @@ void rung_decode_Q8_1(const void *source, float *out, size_t n) {
   }
 }
 
-/* 256 numbers: 16 scales (low half: scale, high half: minimum), 64 bytes of 2-bit levels, two half floats. Each run of 32
- * bytes holds four runs of 32 numbers, one per pair of bits. */
+/* 256 numbers: 16 scales (low half: scale, high half: minimum), 64 bytes of 2-bit levels, two half floats. Each run of
+ * 32 bytes holds four runs of 32 numbers, one per pair of bits. */
 void rung_decode_Q2_K(const void *source, float *out, size_t n) {
   const uint8_t *p = source;
   for (size_t b = 0; b < n / 256; b++, p += 84) {
@@ -95,8 +95,8 @@ void rung_decode_Q2_K(const void *source, float *out, size_t n) {
   }
 }
 
-/* 32 bytes of third bits (bit g of byte j: number 32g + j; a clear bit means minus 4), 64 bytes of 2-bit levels as in q2_k,
- * 16 scales of 6 bits in 12 bytes, a half float. */
+/* 32 bytes of third bits (bit g of byte j: number 32g + j; a clear bit means minus 4), 64 bytes of 2-bit levels as in
+ * q2_k, 16 scales of 6 bits in 12 bytes, a half float. */
 void rung_decode_Q3_K(const void *source, float *out, size_t n) {
   const uint8_t *p = source;
   for (size_t b = 0; b < n / 256; b++, p += 110) {
@@ -116,9 +116,9 @@ void rung_decode_Q3_K(const void *source, float *out, size_t n) {
   }
 }
 
-/* Scale and minimum of run i (of 8) of q4_k and q5_k, 6 bits each in 12 bytes: for the first four runs bytes i and 4 + i
- * hold them in their low bits; for the last four the low halves share byte 8 + (i - 4) and the high pairs sit in the top
- * bits of bytes i - 4 and i. */
+/* Scale and minimum of run i (of 8) of q4_k and q5_k, 6 bits each in 12 bytes: for the first four runs bytes i and 4 +
+ * i hold them in their low bits; for the last four the low halves share byte 8 + (i - 4) and the high pairs sit in the
+ * top bits of bytes i - 4 and i. */
 static void unpack_scale(const uint8_t *s, int i, int *scale, int *minimum) {
   if (i < 4) {
     *scale = s[i] & 63;
@@ -165,8 +165,8 @@ void rung_decode_Q5_K(const void *source, float *out, size_t n) {
   }
 }
 
-/* 128 bytes of low halves, 64 of high pairs, 16 signed scales, a half float. Of each half of 128 numbers, run r of 32 takes
- * bytes 32 (r % 2) + j, the low half for r < 2, and pair r of byte j. */
+/* 128 bytes of low halves, 64 of high pairs, 16 signed scales, a half float. Of each half of 128 numbers, run r of 32
+ * takes bytes 32 (r % 2) + j, the low half for r < 2, and pair r of byte j. */
 void rung_decode_Q6_K(const void *source, float *out, size_t n) {
   const uint8_t *p = source;
   for (size_t b = 0; b < n / 256; b++, p += 210) {

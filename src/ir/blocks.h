@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Conversion functions of the block formats, one pair per row of types.def. type.c lists them; everybody else goes through
- * rung_type_get. n is a multiple of the block; memory needs no alignment. */
+ * Conversion functions of the block formats, one pair per row of types.def. type.c lists them; everybody else goes
+ * through rung_type_get. n is a multiple of the block; memory needs no alignment. */
 #ifndef RUNG_IR_BLOCKS_H
 #define RUNG_IR_BLOCKS_H
 
@@ -9,9 +9,10 @@
 
 #include "base/half.h"
 
-#define BLOCK_LIST(X)                                                                                                   \
-  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) \
-  X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S) X(IQ4_NL) X(IQ4_XS) X(TQ1_0) X(TQ2_0) X(MXFP4) X(A8)
+#define BLOCK_LIST(X)                                                                                          \
+  X(Q4_0)                                                                                                      \
+  X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) \
+      X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S) X(IQ4_NL) X(IQ4_XS) X(TQ1_0) X(TQ2_0) X(MXFP4) X(A8)
 #define ENCODER_LIST(X) \
   X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q4_K) X(Q5_K) X(Q6_K) X(TQ1_0) X(TQ2_0) X(MXFP4) X(A8)
 

@@ -112,8 +112,8 @@ void rung_decode_IQ1_S(const void *source, float *out, size_t n) {
   }
 }
 
-/* 32 low bytes of grid indices, a half byte each (high triple, sign of delta), four words: four scales of 3 bits in each,
- * and the four top bits of the words, first word lowest, make up the half float d. */
+/* 32 low bytes of grid indices, a half byte each (high triple, sign of delta), four words: four scales of 3 bits in
+ * each, and the four top bits of the words, first word lowest, make up the half float d. */
 void rung_decode_IQ1_M(const void *source, float *out, size_t n) {
   const uint8_t *p = source;
   for (size_t b = 0; b < n / 256; b++, p += 56) {
@@ -159,8 +159,8 @@ void rung_decode_IQ4_XS(const void *source, float *out, size_t n) {
   }
 }
 
-/* The book holds doubled values, so the scale is half of 2^(e - 127). e = 255, a NaN in the OCP text, is taken as a power of
- * two, as GGUF's tools do; rung_weights_check reports it. */
+/* The book holds doubled values, so the scale is half of 2^(e - 127). e = 255, a NaN in the OCP text, is taken as a
+ * power of two, as GGUF's tools do; rung_weights_check reports it. */
 void rung_decode_MXFP4(const void *source, float *out, size_t n) {
   const uint8_t *p = source;
   for (size_t b = 0; b < n / 32; b++, p += 17, out += 32) {
@@ -171,8 +171,8 @@ void rung_decode_MXFP4(const void *source, float *out, size_t n) {
   }
 }
 
-/* A byte holds five base-3 digits as a fraction of 256: multiplying by 3^k modulo 256 brings digit k to the top, and the
- * top is read by one more multiplication. `width` bytes give rows of `width` numbers, digit 0 first. */
+/* A byte holds five base-3 digits as a fraction of 256: multiplying by 3^k modulo 256 brings digit k to the top, and
+ * the top is read by one more multiplication. `width` bytes give rows of `width` numbers, digit 0 first. */
 static float *ternary(float d, const uint8_t *q, int width, int digits, float *out) {
   int power = 1;
   for (int k = 0; k < digits; k++, power *= 3, out += width) {
