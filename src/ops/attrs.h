@@ -22,7 +22,8 @@ typedef struct rung_grouped_matmul_attrs { rung_i64_list sizes; int64_t interlea
 /* ---- form(w0, w1, ...) -> w: what depends on weights alone, made once and kept. recipe "concat": rows one after another;
  * "interleave": panels of `panel` rows in turn; "body": the node's body computes it (then cast to `type`). */
 typedef enum rung_form_recipe { RUNG_FORM_CONCAT, RUNG_FORM_INTERLEAVE, RUNG_FORM_BODY } rung_form_recipe;
-typedef struct rung_form_attrs { int32_t recipe; int64_t panel; } rung_form_attrs;
+/* layout: the target's layout id of the result, 0 for row-major (the result type carries it). */
+typedef struct rung_form_attrs { int32_t recipe; int64_t panel; int64_t layout; } rung_form_attrs;
 /* ---- quantize_rows(x) -> a8: per row, blocks of 32 along the last axis (rung_a8). */
 
 /* ---- norms over the last axis, f32 accumulation in the fixed reduction order.

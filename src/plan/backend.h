@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * The backend interface: what the runtime calls to run a plan's kernel steps. Control steps (if, loop, bind) are the
+ * runtime's. */
+#ifndef RUNG_PLAN_BACKEND_H
+#define RUNG_PLAN_BACKEND_H
+
+#include <stdatomic.h>
+
+#include "base/pool.h"
+#include "plan/plan.h"
+
+/* A step as the trace and the profile see it. */
+typedef struct rung_step_event {
+  const rung_plan *plan;
+  uint32_t step;
+  const rung_kernel *kernel;
+  const rung_operand *in, *out;
+  uint64_t start_ns, end_ns;
+  int tasks;
+} rung_step_event;
+
+/* One run of a context: everything resolved. Lives below backends so that they can read it. */
+typedef struct rung_run {
+  const rung_plan *plan;
+  const int64_t *dim;           /* values of all dims */
+  const rung_operand *operand;  /* one per plan->ref, bases set */
+  const int64_t *role;          /* one per plan->role */
+  const uint8_t *variant;       /* chosen per step: index from the step's first variant */
+  uint8_t *scratch;
+  rung_pool *pool;
+  int threads;
+  uint64_t *random;
+  const atomic_int *cancel;
+  void (*on_step)(void *self, const rung_step_event *event); /* NULL when nobody listens */
+  void *on_step_self;
+  rung_error *error;
+} rung_run;
+
+typedef struct rung_backend {
+  const char *name;
+  rung_status (*open)(rung_host *host, rung_error *error, void **out_self);
+  void (*close)(void *self);
+  const rung_target *(*target)(void *self);
+  /* What steps need beyond the plan (compiled regions), made once per plan; NULL image allowed. */
+  rung_status (*prepare)(void *self, rung_host *host, const rung_plan *plan, rung_error *error, void **out_image);
+  void (*finish)(void *self, void *image);
+  /* Runs kernel steps [first, first + count) in order; all of them are RUNG_STEP_KERNEL. */
+  rung_status (*steps)(void *self, void *image, rung_run *run, uint32_t first, uint32_t count);
+} rung_backend;
+
+#endif
