@@ -66,8 +66,6 @@ static void rung_encode_F32(const float *source, void *out, size_t n) {
 
 /* ---- narrow storage: `bits` wide numbers, 8 / bits a byte, low bits first */
 
-static const float values_f4[16] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
-
 static int take_bits(const uint8_t *p, size_t i, int bits) {
   const size_t per = (size_t)(8 / bits);
   return p[i / per] >> bits * (int)(i % per) & ((1 << bits) - 1);
@@ -80,16 +78,6 @@ static void put_bits(uint8_t *p, size_t i, int bits, int value) {
 static int whole(float x, int low, int high) {
   if (x != x) return 0;
   return x <= (float)low ? low : x >= (float)high ? high : (int)rintf(x);
-}
-/* Ties to even, which here means to the level with an even code; beyond 6 saturates; there is no NaN to give: 0, as for
- * integers. */
-static int nearest_f4(float x) {
-  static const float between[7] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5};
-  const float magnitude = fabsf(x);
-  if (x != x) return 0;
-  int q = 0;
-  while (q < 7 && (magnitude > between[q] || (magnitude == between[q] && q % 2))) q++;
-  return signbit(x) ? q | 8 : q;
 }
 
 #define NARROW(NAME, bits, value, code)                                      \
@@ -106,7 +94,7 @@ NARROW(I4, 4, (float)((q ^ 8) - 8), whole(source[i], -8, 7))
 NARROW(U4, 4, (float)q, whole(source[i], 0, 15))
 NARROW(I2, 2, (float)((q ^ 2) - 2), whole(source[i], -2, 1))
 NARROW(U2, 2, (float)q, whole(source[i], 0, 3))
-NARROW(F4E2M1, 4, values_f4[q], nearest_f4(source[i]))
+NARROW(F4E2M1, 4, rung_f4e2m1_to_f32((uint8_t)q), rung_f4e2m1_from_f32(source[i]))
 #undef NARROW
 
 /* ---- the table */
