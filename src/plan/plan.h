@@ -6,7 +6,7 @@
 
 #include "target/target.h"
 
-enum { RUNG_NONE = 0xffffffffu };
+#define RUNG_NONE UINT32_MAX
 
 /* What a reference starts from. Every root has one pointer in a context; references add an offset. */
 typedef enum rung_root_kind {
@@ -64,7 +64,8 @@ typedef struct rung_step {
   uint32_t end;       /* control steps: one behind the last step of its bodies; else own index + 1 */
   uint32_t block;     /* IF: then-block, else-block follows; LOOP: body */
   uint32_t loop;      /* LOOP: of plan->loop */
-  uint32_t symbol;    /* BIND: symbol index; in[0] is an i64 scalar */
+  uint32_t symbol;    /* BIND: symbol index; its value is in[0], an i64 scalar, or `value` when n_in is 0 */
+  rung_dim value;
   uint32_t label;     /* of plan->label: RUNG_NONE without */
   const rung_op *op;
   const void *attrs;
@@ -78,9 +79,10 @@ typedef struct rung_block {
 
 /* The loop's own bookkeeping. Counters are kept by the runtime; iteration and condition have buffers. */
 typedef struct rung_carried {
-  uint32_t root_in, root_out; /* CARRIED pair */
-  uint32_t symbols;           /* how many symbols follow in plan->carry_symbol: extents that may change */
-  uint32_t symbol;
+  uint32_t root_in, root_out; /* CARRIED pair: what the body reads and writes; they change places after an iteration */
+  uint32_t start_ref;         /* the value at entry, copied to root_in */
+  uint32_t in_ref;            /* root_in as the body sees it: where start_ref is copied to */
+  uint32_t result_ref;        /* root_in as the rest of the program sees it after the loop */
 } rung_carried;
 typedef struct rung_carry_symbol {
   uint32_t symbol;
@@ -91,13 +93,13 @@ typedef struct rung_scan_output {
   uint32_t ref;      /* the stacked result; iteration i writes slice i */
 } rung_scan_output;
 typedef struct rung_loop {
-  uint32_t iteration_root, condition_root;
-  uint32_t condition_ref; /* the body's condition result */
-  uint32_t trip_ref, start_ref; /* RUNG_NONE where not given */
-  rung_dim trip;                /* {0}: from trip_ref */
-  uint32_t carried, n_carried;  /* of plan->carried */
-  uint32_t scan, n_scan;        /* of plan->scan */
-  uint32_t trip_symbol;         /* made symbol bound to the number of iterations, RUNG_NONE without */
+  uint32_t iteration_ref, condition_in_ref; /* the body's first two inputs */
+  uint32_t condition_ref;                   /* the body's condition result */
+  uint32_t trip_ref, start_ref;             /* i64 trip count and bool start condition */
+  uint32_t carried, n_carried;              /* of plan->carried */
+  uint32_t symbol, n_symbols;               /* of plan->carry_symbol: extents of carried values that change */
+  uint32_t scan, n_scan;                    /* of plan->scan */
+  uint32_t trip_symbol;                     /* bound to the number of iterations afterwards, RUNG_NONE without */
 } rung_loop;
 
 typedef struct rung_plan_input {
@@ -136,7 +138,8 @@ typedef struct rung_plan {
   rung_arena arena;
   const rung_graph *graph; /* the template's; outlives the plan */
   const rung_target *target;
-  rung_dims *dims;         /* the template's, no longer growing */
+  rung_dims dims;          /* a snapshot of the template's table: arrays of its arena, which never move once written */
+  rung_dims *shared_dims;  /* what the snapshot keeps alive */
   int threads;
 #define RUNG_PLAN_ARRAYS(X) \
   X(rung_step, step) X(rung_variant, variant) X(rung_dim, role) X(rung_ref, ref) X(rung_root, root) X(rung_buffer, buffer) \
@@ -147,6 +150,7 @@ typedef struct rung_plan {
   RUNG_PLAN_ARRAYS(X)
 #undef X
   int64_t lo[RUNG_MAX_SYMBOLS], ceiling[RUNG_MAX_SYMBOLS]; /* accepted range of every symbol */
+  uint32_t ragged[3];     /* input slots of offsets, slot and past where the graph has kv states, else RUNG_NONE */
   uint64_t arena_bytes;   /* reserved at the ceiling */
   uint64_t scratch_bytes; /* largest step, at the ceiling */
 } rung_plan;
