@@ -58,10 +58,10 @@ def make(lists):
         if not python.exists() or subprocess.run([str(python), "-c", "pass"]).returncode != 0:
             say("making %s" % folder)
             shutil.rmtree(folder, ignore_errors=True)
-            run([sys.executable, "-m", "venv", str(folder)], "making the environment")
+            run([sys.executable, "-I", "-m", "venv", str(folder)], "making the environment")
         say("installing %s" % ", ".join(path.name for path in lists))
         options = [part for path in lists for part in ("--requirement", str(path))]
-        run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:",
+        run([str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:",
              *options], "pip install")
         (folder / STAMP).write_text("\n".join(wanted) + "\n")
     return python
