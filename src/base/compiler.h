@@ -36,6 +36,15 @@
 #define rung_add_overflows(a, b, out) __builtin_add_overflow(a, b, out)
 #define rung_sub_overflows(a, b, out) __builtin_sub_overflow(a, b, out)
 #define rung_mul_overflows(a, b, out) __builtin_mul_overflow(a, b, out)
+/* The full product of two 64-bit numbers: returns the low word. */
+RUNG_INLINE uint64_t rung_mul_wide(uint64_t a, uint64_t b, uint64_t *out_high) {
+  __extension__ typedef unsigned __int128 wide;
+  const wide product = (wide)a * b;
+  *out_high = (uint64_t)(product >> 64);
+  return (uint64_t)product;
+}
+/* Runs when the library is unloaded or the process ends. */
+#define RUNG_AT_UNLOAD __attribute__((destructor))
 #else
 #error "base/compiler.h needs checked arithmetic for this compiler"
 #endif

@@ -18,5 +18,8 @@ uint8_t rung_f8e4m3_from_f32(float f);
 float rung_f8e5m2_to_f32(uint8_t h);
 uint8_t rung_f8e5m2_from_f32(float f);
 float rung_e8m0_to_f32(uint8_t e);
+/* The low four bits; no infinity and no NaN: both become the largest, 6. */
+float rung_f4e2m1_to_f32(uint8_t h);
+uint8_t rung_f4e2m1_from_f32(float f);
 
 #endif
