@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * Byte-level BPE (Sennrich et al. 2016; the byte alphabet is GPT-2's): text is cut into words, a word into bytes, and
+ * the pair of neighbours whose merge was learnt first is joined until no pair is known. Each byte is written as one
+ * printable character in token texts; the merge loop works on ids and never sees that. */
+#include "text/heap.h"
+#include "text/model.h"
+#include "text/pretokenise.h"
+#include "text/utf8.h"
+
+enum { NO_RANK = INT32_MAX };
+
+typedef struct pair {
+  int32_t left, right;
+} pair;
+
+typedef struct bpe {
+  rung_pretokeniser *pre;
+  int32_t bytes[256]; /* the token of each byte, or NONE: such bytes are left out */
+  /* Merge number r, best first, joins pairs[r] to results[r]. */
+  uint32_t merges;
+  pair *pairs;
+  int32_t *results;
+  rung_slots slots;
+} bpe;
+
+/* ---- the byte alphabet: printable Latin-1 stands for itself, the other 68 bytes for U+0100 onwards in order ---- */
+
+static bool stands_for_itself(uint32_t c) { return (c > 32 && c < 127) || (c > 160 && c < 256 && c != 173); }
+
+static uint32_t character_of_byte(uint8_t byte) {
+  if (stands_for_itself(byte)) return byte;
+  return 256u + (byte <= 32 ? byte : byte <= 160 ? byte - 127u + 33u : 67u);
+}
+static int byte_of_character(uint32_t c) {
+  if (c < 256) return stands_for_itself(c) ? (int)c : -1;
+  const uint32_t n = c - 256;
+  return n <= 32 ? (int)n : n <= 66 ? (int)(n - 33 + 127) : n == 67 ? 173 : -1;
+}
+
+static void piece(const char *text, size_t length, rung_text *out) {
+  char buffer[64];
+  size_t filled = 0;
+  for (size_t at = 0; at < length;) {
+    uint32_t c = 0;
+    const int n = rung_utf8_read((const uint8_t *)text + at, length - at, &c);
+    const int byte = n > 0 ? byte_of_character(c) : -1;
+    const size_t step = n > 0 ? (size_t)n : 1;
+    if (filled + 4 > sizeof buffer) {
+      rung_text_add(out, buffer, filled);
+      filled = 0;
+    }
+    if (byte >= 0) {
+      buffer[filled++] = (char)byte;
+    } else { /* not of the alphabet: such tokens were added later and mean themselves */
+      memcpy(buffer + filled, text + at, step);
+      filled += step;
+    }
+    at += step;
+  }
+  rung_text_add(out, buffer, filled);
+}
+
+/* ---- creation ---- */
+
+static uint64_t pair_hash(int32_t left, int32_t right) {
+  uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * UINT64_C(0x9E3779B97F4A7C15);
+  h ^= h >> 29;
+  h *= UINT64_C(0xBF58476D1CE4E5B9);
+  return h ^ h >> 32;
+}
+
+/* The number of the merge of two tokens, or NO_RANK. */
+static int32_t rank_of(const bpe *b, int32_t left, int32_t right) {
+  if (left < 0 || right < 0) return NO_RANK;
+  rung_probe probe = rung_slots_begin(&b->slots, pair_hash(left, right));
+  while (rung_slots_next(&b->slots, &probe)) {
+    const pair p = b->pairs[probe.number];
+    if (p.left == left && p.right == right) return (int32_t)probe.number;
+  }
+  return NO_RANK;
+}
+
+static rung_status refuse_merge(const rung_tokenizer_desc *desc, uint32_t r, const char *why, rung_error *error) {
+  const uint32_t length = desc->merge_lengths[r];
+  return rung_fail(error, RUNG_CORRUPT_FILE, "merges[%u]: \"%.*s\" %s", r, (int)(length < 64 ? length : 64),
+                   desc->merges[r], why);
+}
+
+static rung_status read_merge(bpe *b, const rung_vocab *vocab, const rung_tokenizer_desc *desc, uint32_t r,
+                              char *joined, rung_error *error) {
+  const char *text = desc->merges[r];
+  const size_t length = text ? desc->merge_lengths[r] : 0;
+  if (length < 3) return rung_fail(error, RUNG_CORRUPT_FILE, "merges[%u]: no two token texts", r);
+  const char *blank = memchr(text + 1, ' ', length - 1);
+  if (!blank || blank + 1 == text + length)
+    return refuse_merge(desc, r, "is not two texts with a blank between", error);
+  const size_t left = (size_t)(blank - text), right = length - left - 1;
+  const pair p = {rung_vocab_find(vocab, text, left), rung_vocab_find(vocab, blank + 1, right)};
+  if (p.left < 0 || p.right < 0 || left + right > vocab->longest)
+    return refuse_merge(desc, r, "names a token that the vocabulary lacks", error);
+  memcpy(joined, text, left);
+  memcpy(joined + left, blank + 1, right);
+  const int32_t result = rung_vocab_find(vocab, joined, left + right);
+  if (result < 0) return refuse_merge(desc, r, "makes a token that the vocabulary lacks", error);
+  b->pairs[r] = p;
+  b->results[r] = result;
+  rung_probe probe = rung_slots_begin(&b->slots, pair_hash(p.left, p.right));
+  while (rung_slots_next(&b->slots, &probe)) {
+    const pair other = b->pairs[probe.number];
+    if (other.left == p.left && other.right == p.right) return RUNG_OK; /* said twice: the first one counts */
+  }
+  rung_slots_put(&b->slots, &probe, r);
+  return RUNG_OK;
+}
+
+static rung_status read_merges(bpe *b, const rung_vocab *vocab, const rung_tokenizer_desc *desc, rung_error *error) {
+  if (desc->merge_count > RUNG_SLOTS_MOST)
+    return rung_fail(error, RUNG_UNSUPPORTED, "merges: %zu, at most %d are supported", desc->merge_count,
+                     (int)RUNG_SLOTS_MOST);
+  b->merges = (uint32_t)desc->merge_count;
+  b->pairs = rung_host_array(vocab->host, b->merges, sizeof *b->pairs);
+  b->results = rung_host_array(vocab->host, b->merges, sizeof *b->results);
+  char *joined = rung_host_array(vocab->host, vocab->longest, 1);
+  rung_status status = RUNG_OK;
+  if (!b->pairs || !b->results || !joined || !rung_slots_init(&b->slots, vocab->host, b->merges))
+    status = rung_fail(error, RUNG_OUT_OF_MEMORY, "merges: a table of %u", b->merges);
+  for (uint32_t r = 0; r < b->merges && status == RUNG_OK; r++) status = read_merge(b, vocab, desc, r, joined, error);
+  rung_host_free(vocab->host, RUNG_MEMORY_host, joined, vocab->longest);
+  return status;
+}
+
+static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *desc, const rung_token_ids *ids,
+                          rung_error *error, void **out_self) {
+  (void)ids;
+  bpe *b = rung_host_alloc(vocab->host, RUNG_MEMORY_host, sizeof *b, 0);
+  if (!b) return rung_fail(error, RUNG_OUT_OF_MEMORY, "byte-level BPE");
+  *out_self = b;
+  RUNG_TRY(rung_pretokeniser_create(vocab->host, desc->pre, error, &b->pre));
+  for (int byte = 0; byte < 256; byte++) {
+    uint8_t text[4];
+    const int n = rung_utf8_write(character_of_byte((uint8_t)byte), text);
+    b->bytes[byte] = rung_vocab_find(vocab, (const char *)text, (size_t)n);
+  }
+  return read_merges(b, vocab, desc, error);
+}
+
+static void destroy(const rung_vocab *vocab, void *self) {
+  bpe *b = self;
+  if (!b) return;
+  rung_pretokeniser_destroy(b->pre);
+  rung_slots_finish(&b->slots, vocab->host);
+  if (b->pairs) rung_host_free(vocab->host, RUNG_MEMORY_host, b->pairs, b->merges * sizeof *b->pairs);
+  if (b->results) rung_host_free(vocab->host, RUNG_MEMORY_host, b->results, b->merges * sizeof *b->results);
+  rung_host_free(vocab->host, RUNG_MEMORY_host, b, sizeof *b);
+}
+
+/* ---- encoding ---- */
+
+/* A symbol and the merge with the one after it. */
+typedef struct symbol {
+  int32_t id, rank;
+  int32_t before, after; /* NONE at the ends */
+} symbol;
+
+enum { SHORT_WORD = 24 }; /* up to here looking through all ranks beats a queue */
+
+typedef struct run {
+  const bpe *b;
+  const rung_vocab *vocab;
+  rung_ids *ids;
+  symbol *symbols;
+  size_t capacity;
+  rung_heap heap;
+} run;
+
+/* A short word's ids and ranks lie in arrays that close up after each merge. */
+static rung_status short_word(run *w, int32_t *id, int count, rung_error *error) {
+  const bpe *b = w->b;
+  int32_t rank[SHORT_WORD];
+  for (int i = 0; i + 1 < count; i++) rank[i] = rank_of(b, id[i], id[i + 1]);
+  while (count > 1) {
+    int best = 0;
+    for (int i = 1; i + 1 < count; i++)
+      if (rank[i] < rank[best]) best = i;
+    if (rank[best] == NO_RANK) break;
+    id[best] = b->results[rank[best]];
+    count--;
+    for (int i = best + 1; i < count; i++) {
+      id[i] = id[i + 1];
+      rank[i - 1] = rank[i];
+    }
+    if (best > 0) rank[best - 1] = rank_of(b, id[best - 1], id[best]);
+    if (best + 1 < count) rank[best] = rank_of(b, id[best], id[best + 1]);
+  }
+  for (int i = 0; i < count; i++)
+    if (id[i] >= 0) RUNG_TRY(rung_ids_add(w->ids, id[i], error));
+  return RUNG_OK;
+}
+
+/* Looks up the merge of symbol i with its right neighbour and queues it: lowest rank first, then from the left. */
+static bool queue_merge(run *w, int32_t i) {
+  symbol *s = &w->symbols[i];
+  s->rank = s->after < 0 ? NO_RANK : rank_of(w->b, s->id, w->symbols[s->after].id);
+  if (s->rank == NO_RANK) return true;
+  return rung_heap_push(&w->heap, (rung_merge){(uint64_t)(uint32_t)s->rank << 32 | (uint32_t)i, 0});
+}
+
+static rung_status long_word(run *w, const char *text, size_t length, rung_error *error) {
+  void *grown = w->symbols;
+  if (!rung_host_grow(w->vocab->host, &grown, &w->capacity, length, sizeof *w->symbols))
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "a word of %zu bytes", length);
+  symbol *symbols = w->symbols = grown;
+  w->heap.count = 0;
+  bool ok = rung_heap_reserve(&w->heap, length);
+  const int32_t count = (int32_t)length;
+  for (int32_t i = 0; i < count; i++)
+    symbols[i] = (symbol){w->b->bytes[(uint8_t)text[i]], NO_RANK, i - 1, i + 1 < count ? i + 1 : RUNG_TOKEN_NONE};
+  for (int32_t i = 0; i < count && ok; i++) ok = queue_merge(w, i);
+  while (ok && w->heap.count) {
+    const uint64_t key = rung_heap_pop(&w->heap).key;
+    const int32_t rank = (int32_t)(key >> 32), at = (int32_t)(uint32_t)key;
+    symbol *left = &symbols[at];
+    if (left->rank != rank) continue; /* stale: either neighbour has changed since */
+    symbol *right = &symbols[left->after];
+    left->id = w->b->results[rank];
+    left->after = right->after;
+    if (right->after >= 0) symbols[right->after].before = at;
+    right->rank = NO_RANK;
+    ok = queue_merge(w, at) && (left->before < 0 || queue_merge(w, left->before));
+  }
+  if (!ok) return rung_fail(error, RUNG_OUT_OF_MEMORY, "a word of %zu bytes", length);
+  for (int32_t i = 0; i >= 0; i = symbols[i].after)
+    if (symbols[i].id >= 0) RUNG_TRY(rung_ids_add(w->ids, symbols[i].id, error));
+  return RUNG_OK;
+}
+
+/* Some models take a word that is a token as it is. Its text in the byte alphabet is at most twice as long. */
+static int32_t whole_word(const run *w, const char *text, size_t length) {
+  char spelled[256];
+  if (2 * length > sizeof spelled) return RUNG_TOKEN_NONE;
+  size_t n = 0;
+  for (size_t i = 0; i < length; i++)
+    n += (size_t)rung_utf8_write(character_of_byte((uint8_t)text[i]), (uint8_t *)spelled + n);
+  return rung_vocab_find(w->vocab, spelled, n);
+}
+
+static rung_status word(void *self, const char *text, size_t length, rung_error *error) {
+  run *w = self;
+  if (rung_pretokeniser_ignores_merges(w->b->pre)) {
+    const int32_t id = whole_word(w, text, length);
+    if (id >= 0) return rung_ids_add(w->ids, id, error);
+  }
+  if (length > SHORT_WORD) return long_word(w, text, length, error);
+  int32_t id[SHORT_WORD];
+  for (size_t i = 0; i < length; i++) id[i] = w->b->bytes[(uint8_t)text[i]];
+  return short_word(w, id, (int)length, error);
+}
+
+/* The text with U+FFFD for each byte that belongs to no character. */
+static void repair(const uint8_t *bytes, size_t length, rung_text *out) {
+  while (length > 0) {
+    const size_t good = rung_utf8_valid_prefix(bytes, length);
+    rung_text_add(out, (const char *)bytes, good);
+    if (good < length) rung_text_add(out, "\xEF\xBF\xBD", 3);
+    const size_t step = good < length ? good + 1 : good;
+    bytes += step;
+    length -= step;
+  }
+}
+
+static rung_status encode(const void *self, const rung_vocab *vocab, const char *text, size_t length, bool prefix,
+                          rung_error *error, rung_ids *ids) {
+  const bpe *b = self;
+  run w = {.b = b, .vocab = vocab, .ids = ids, .heap = {.host = vocab->host}};
+  rung_text repaired;
+  rung_text_init(&repaired, vocab->host);
+  if (prefix) rung_text_add(&repaired, " ", 1);
+  if (prefix || rung_utf8_valid_prefix((const uint8_t *)text, length) < length) {
+    repair((const uint8_t *)text, length, &repaired);
+    text = repaired.data;
+    length = repaired.length;
+  }
+  rung_status status = rung_text_status(&repaired, error);
+  if (status == RUNG_OK) status = rung_pretokeniser_split(b->pre, text, length, word, &w, error);
+  rung_text_finish(&repaired);
+  rung_heap_finish(&w.heap);
+  if (w.symbols) rung_host_free(vocab->host, RUNG_MEMORY_host, w.symbols, w.capacity * sizeof *w.symbols);
+  return status;
+}
+
+const rung_text_model rung_text_model_bpe = {
+    .name = "gpt2",
+    .needs_merges = true,
+    .bos = RUNG_TOKEN_NONE,
+    .eos = RUNG_TOKEN_NONE,
+    .unknown = RUNG_TOKEN_NONE,
+    .create = create,
+    .destroy = destroy,
+    .encode = encode,
+    .piece = piece,
+    .adds_bos = rung_pretokeniser_adds_bos,
+};

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Ids to text: pieces are appended as raw bytes, then the end of the text is made whole characters. */
+#include "text/tokenizer.h"
+#include "text/tokenizer_parts.h"
+#include "text/utf8.h"
+
+static const char replacement[3] = {'\xEF', '\xBF', '\xBD'};
+
+void rung_decoder_init(rung_decoder *decoder, const rung_tokenizer *tokenizer, unsigned flags) {
+  *decoder = (rung_decoder){.tokenizer = tokenizer, .flags = flags};
+  decoder->strip_space = tokenizer->add_space_prefix && !(flags & RUNG_DECODE_CONTINUE);
+}
+
+/* Appends the bytes of a token as they are. */
+static void add_piece(rung_decoder *decoder, uint32_t id, rung_text *text) {
+  const rung_tokenizer *t = decoder->tokenizer;
+  const char *stored = rung_vocab_text(&t->vocab, id);
+  const size_t length = t->vocab.spans[id].length, before = text->length;
+  bool plain = false;
+  switch (rung_vocab_type(&t->vocab, id)) {
+    case RUNG_TOKEN_NORMAL:
+      t->model->piece(stored, length, text);
+      plain = true;
+      break;
+    case RUNG_TOKEN_BYTE: {
+      const char byte = (char)rung_vocab_byte_value(stored, length);
+      rung_text_add(text, &byte, 1);
+      plain = true;
+      break;
+    }
+    case RUNG_TOKEN_CONTROL:
+    case RUNG_TOKEN_UNKNOWN:
+      if (decoder->flags & RUNG_DECODE_SPECIAL) rung_text_add(text, stored, length);
+      break;
+    case RUNG_TOKEN_USER_DEFINED:
+      rung_text_add(text, stored, length);
+      break;
+    case RUNG_TOKEN_UNDEFINED:
+    case RUNG_TOKEN_UNUSED:
+      return;
+  }
+  if (!plain) {
+    decoder->strip_space = t->add_space_prefix; /* encoding puts one after each special token */
+  } else if (text->length > before) {
+    if (decoder->strip_space && text->data[before] == ' ') {
+      memmove(text->data + before, text->data + before + 1, text->length - before); /* the terminator too */
+      text->length--;
+    }
+    decoder->strip_space = false;
+  }
+}
+
+/* How many more bytes text[from ..) takes once what is no character is replaced; *out_tail: bytes of a beginning at the
+ * end. */
+static size_t growth(const rung_text *text, size_t from, size_t *out_tail) {
+  size_t more = 0;
+  *out_tail = 0;
+  while (from < text->length) {
+    const uint8_t *at = (const uint8_t *)text->data + from;
+    const size_t left = text->length - from, good = rung_utf8_valid_prefix(at, left);
+    from += good;
+    if (good == left) break;
+    uint32_t character;
+    const int n = rung_utf8_read(at + good, left - good, &character);
+    if (n == 0) {
+      *out_tail = left - good;
+      break;
+    }
+    more += sizeof replacement + (size_t)n; /* n is negative: takes the bad bytes away */
+    from += (size_t)-n;
+  }
+  return more;
+}
+
+/* Replaces what is no character in text[from ..), which grows by `more` bytes: moved to its end, then rewritten
+ * forwards. */
+static void replace(rung_text *text, size_t from, size_t more) {
+  static const char room[64] = {0};
+  const size_t raw = text->length - from;
+  for (size_t left = more; left > 0;) {
+    const size_t step = left < sizeof room ? left : sizeof room;
+    rung_text_add(text, room, step);
+    left -= step;
+  }
+  if (text->failed) return;
+  memmove(text->data + from + more, text->data + from, raw);
+  size_t to = from;
+  for (size_t at = from + more; at < text->length;) {
+    uint32_t character;
+    const int n = rung_utf8_read((const uint8_t *)text->data + at, text->length - at, &character);
+    const size_t step = (size_t)(n < 0 ? -n : n);
+    if (n > 0) {
+      memmove(text->data + to, text->data + at, step);
+      to += step;
+    } else {
+      memcpy(text->data + to, replacement, sizeof replacement);
+      to += sizeof replacement;
+    }
+    at += step;
+  }
+}
+
+/* Makes text[from ..) whole characters; an unfinished one at the end is taken off and held. */
+static void settle(rung_decoder *decoder, rung_text *text, size_t from) {
+  if (text->failed) return;
+  size_t tail = 0;
+  const size_t more = growth(text, from, &tail);
+  if (tail) {
+    memcpy(decoder->held, text->data + text->length - tail, tail);
+    text->length -= tail;
+    text->data[text->length] = 0;
+  }
+  decoder->held_count = (uint8_t)tail;
+  if (more) replace(text, from, more);
+}
+
+rung_status rung_decoder_push(rung_decoder *decoder, int32_t id, rung_error *error, rung_text *text) {
+  const rung_tokenizer *t = decoder->tokenizer;
+  if (id < 0 || (uint32_t)id >= t->vocab.count)
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "token id %d is outside the vocabulary of %u", (int)id, t->vocab.count);
+  if (decoder->flags & RUNG_DECODE_BYTES) {
+    add_piece(decoder, (uint32_t)id, text);
+  } else {
+    const size_t before = text->length;
+    add_piece(decoder, (uint32_t)id, text);
+    if (!text->failed && text->length > before) {
+      if (decoder->held_count) {
+        /* Held bytes go in front of the new ones: appended, then turned round. */
+        const size_t held = decoder->held_count, added = text->length - before;
+        rung_text_add(text, (const char *)decoder->held, held);
+        if (!text->failed) {
+          memmove(text->data + before + held, text->data + before, added);
+          memcpy(text->data + before, decoder->held, held);
+        }
+      }
+      settle(decoder, text, before);
+    }
+  }
+  return rung_text_status(text, error);
+}
+
+rung_status rung_decoder_flush(rung_decoder *decoder, rung_error *error, rung_text *text) {
+  if (decoder->held_count) rung_text_add(text, replacement, sizeof replacement);
+  decoder->held_count = 0;
+  decoder->strip_space = false;
+  return rung_text_status(text, error);
+}
+
+rung_status rung_tokenizer_decode(const rung_tokenizer *tokenizer, const int32_t *ids, size_t count, unsigned flags,
+                                  rung_error *error, rung_text *text) {
+  rung_decoder decoder;
+  rung_decoder_init(&decoder, tokenizer, flags);
+  for (size_t i = 0; i < count; i++) RUNG_TRY(rung_decoder_push(&decoder, ids[i], error, text));
+  return rung_decoder_flush(&decoder, error, text);
+}
