@@ -43,6 +43,15 @@ RUNG_INLINE uint64_t rung_mul_wide(uint64_t a, uint64_t b, uint64_t *out_high) {
   *out_high = (uint64_t)(product >> 64);
   return (uint64_t)product;
 }
+RUNG_INLINE int rung_lowest_bit(uint64_t bits) { return __builtin_ctzll(bits); } /* bits not 0 */
+/* Tells the processor that this is a waiting loop. */
+RUNG_INLINE void rung_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory"); /* yield does nothing on most cores */
+#endif
+}
 /* Runs when the library is unloaded or the process ends. */
 #define RUNG_AT_UNLOAD __attribute__((destructor))
 #else

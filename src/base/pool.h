@@ -26,6 +26,11 @@ int rung_pool_default_threads(const char *cgroup_root);
 /* The cgroup memory limit (v1 and v2) and physical memory: the smaller, 0 if unknown. */
 uint64_t rung_memory_limit(const char *cgroup_root);
 int rung_pool_threads(const rung_pool *pool); /* most threads a job can get, the caller included */
+/* Starts helpers until a job can get `threads`, also above the default; returns what a job can get now. Runs never start
+ * threads, so whoever lets a caller ask for more than the default calls this when the caller asks. */
+int rung_pool_ensure(rung_pool *pool, rung_host *host, int threads);
+/* Ends all helpers, which must be idle; rung_pool_shared starts new ones. For tests, and done when the library unloads. */
+void rung_pool_stop(rung_pool *pool);
 
 /* Flush-to-zero and denormals-are-zero for the calling thread; returns the state to restore. */
 uint64_t rung_float_state_set(void);
