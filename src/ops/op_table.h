@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Which ops there are. Adding an elementwise op is one row of unary.def, binary.def or ternary.def; any other op is one
+ * file src/ops/<name>.c and one line of ops.def. */
+#ifndef RUNG_OPS_OP_TABLE_H
+#define RUNG_OPS_OP_TABLE_H
+
+#include "ir/op.h"
+
+#define OP(name) extern const rung_op rung_op_##name;
+#include "ops/ops.def"
+#undef OP
+#define ROW(name) extern const rung_op rung_op_##name;
+#include "ops/rows.inc"
+#undef ROW
+
+/* NULL if no op has this name; `name` need not be terminated. */
+const rung_op *rung_op_find(const char *name, size_t length);
+/* For walking: ops with a file first, then rows, each in the order of its list. NULL past the end. */
+size_t rung_op_count(void);
+const rung_op *rung_op_at(size_t index);
+
+#endif
