@@ -22,7 +22,7 @@ typedef struct rung_match {
   const rung_node *node;
   const rung_value_type *in[256];
   uint32_t n_in;
-  const rung_value_type *out; /* node's results in order */
+  const rung_value_type *out[256]; /* the node's results in order */
   uint32_t n_out;
 } rung_match;
 

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products for level avx512: AVX-512 with VNNI and BF16. */
+#define RUNG_CPU_UNIT avx512_matmul
+#define RUNG_CPU_ISA RUNG_ISA_AVX512
+#define RUNG_CPU_ISA_NAME "avx512"
+#define RUNG_GROUP_MATMUL
+#include "backends/cpu/isa_unit.inc"
+#include "backends/cpu/simd/avx512.h"

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products for level base: what the compiler assumes of the architecture. */
+#define RUNG_CPU_UNIT base_matmul
+#define RUNG_CPU_ISA RUNG_ISA_BASE
+#define RUNG_CPU_ISA_NAME "base"
+#define RUNG_GROUP_MATMUL
+#include "backends/cpu/isa_unit.inc"
+#include "backends/cpu/simd/base.h"
