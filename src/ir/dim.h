@@ -33,11 +33,13 @@ typedef struct rung_dim_term {
 
 typedef struct rung_dim_node {
   uint8_t kind;
-  uint8_t symbol;     /* index of a SYMBOL */
-  uint32_t a, b;      /* operands; of a POLYNOMIAL: first term and term count (the constant term has no atoms, comes last) */
-  int64_t value;      /* of a CONSTANT */
-  int64_t lo, hi;     /* interval over the symbols' declared ranges; saturated */
-  uint64_t symbols;   /* which symbols it depends on, one bit each */
+  uint8_t symbol; /* index of a SYMBOL */
+  uint32_t a, b; /* operands; of a POLYNOMIAL: first term and term count (the constant term has no atoms, comes last) */
+  int64_t value; /* of a CONSTANT */
+  int64_t lo, hi;   /* interval over the symbols' declared ranges; saturated at +-INT64_MAX, which mean "no bound" */
+  uint64_t symbols; /* which symbols it depends on, one bit each */
+  uint16_t depth;   /* of operators; limited, so that printing and parsing may recurse */
+  uint16_t size;    /* of the expression written out; limited */
 } rung_dim_node;
 
 typedef struct rung_symbol {
@@ -62,21 +64,36 @@ typedef struct rung_dims {
   uint32_t *table; /* hash table of ids */
   uint32_t table_size;
   uint32_t references; /* graphs of one compile share the table; one thread at a time while it grows */
+  rung_status failure; /* why the last constructor that gave {0} did so */
+  const char *reason;
 } rung_dims;
 
 rung_dims *rung_dims_create(rung_host *host); /* NULL: out of memory */
 void rung_dims_retain(rung_dims *dims);
 void rung_dims_release(rung_dims *dims);
 
-/* All constructors give {0} on failure (out of memory, overflow of a constant, division by a dim that can be 0). */
+/* All constructors give {0} on failure (out of memory, overflow of a constant, division by a dim that can be 0, an
+ * expression beyond the limits of dim_poly.h); dims->failure and dims->reason say why. INT64_MIN is no constant. */
 rung_dim rung_dims_constant(rung_dims *dims, int64_t value);
+/* Names are identifiers ([A-Za-z_][A-Za-z0-9_.]*, at most 63 bytes, not min or max); importers rename what is not. The
+ * same name with the same range is the same symbol. */
 rung_dim rung_dims_symbol(rung_dims *dims, const char *name, int64_t lo, int64_t hi);
-rung_dim rung_dims_make_symbol(rung_dims *dims, const char *name, rung_dim bound); /* bound by a step; fresh name if NULL */
+/* A symbol that a step binds, at most `bound` ({0}: no bound). NULL or "": a fresh name; a name in use is refused.
+ * Shape rules call rung_infer_symbol (ir/op.h) instead, so that inferring again finds the same symbol. */
+rung_dim rung_dims_make_symbol(rung_dims *dims, const char *name, rung_dim bound);
 rung_dim rung_dims_combine(rung_dims *dims, rung_dim_op op, rung_dim a, rung_dim b);
-static inline rung_dim rung_dims_add(rung_dims *d, rung_dim a, rung_dim b) { return rung_dims_combine(d, RUNG_DIM_ADD, a, b); }
-static inline rung_dim rung_dims_sub(rung_dims *d, rung_dim a, rung_dim b) { return rung_dims_combine(d, RUNG_DIM_SUB, a, b); }
-static inline rung_dim rung_dims_mul(rung_dims *d, rung_dim a, rung_dim b) { return rung_dims_combine(d, RUNG_DIM_MUL, a, b); }
-static inline rung_dim rung_dims_div(rung_dims *d, rung_dim a, rung_dim b) { return rung_dims_combine(d, RUNG_DIM_FLOORDIV, a, b); }
+static inline rung_dim rung_dims_add(rung_dims *d, rung_dim a, rung_dim b) {
+  return rung_dims_combine(d, RUNG_DIM_ADD, a, b);
+}
+static inline rung_dim rung_dims_sub(rung_dims *d, rung_dim a, rung_dim b) {
+  return rung_dims_combine(d, RUNG_DIM_SUB, a, b);
+}
+static inline rung_dim rung_dims_mul(rung_dims *d, rung_dim a, rung_dim b) {
+  return rung_dims_combine(d, RUNG_DIM_MUL, a, b);
+}
+static inline rung_dim rung_dims_div(rung_dims *d, rung_dim a, rung_dim b) {
+  return rung_dims_combine(d, RUNG_DIM_FLOORDIV, a, b);
+}
 
 static inline bool rung_dim_same(rung_dim a, rung_dim b) { return a.id == b.id; }
 bool rung_dims_is_constant(const rung_dims *dims, rung_dim dim, int64_t *out_value);
@@ -88,15 +105,18 @@ rung_dim_relation rung_dims_compare(rung_dims *dims, rung_dim a, rung_dim b);
 int rung_dims_find_symbol(const rung_dims *dims, const char *name, size_t length);
 
 #define RUNG_UNBOUND INT64_MIN
-/* Values of all dims for symbol values (RUNG_UNBOUND allowed; what depends on it becomes RUNG_UNBOUND). `first` lets a
- * later segment evaluate again only from there on. Overflow gives RUNG_OVERFLOW. */
+/* Values of all dims (out_value[dims->count], by id) for symbol values (RUNG_UNBOUND allowed; what depends on it
+ * becomes RUNG_UNBOUND). Overflow gives RUNG_OVERFLOW, a divisor that is not above 0 RUNG_OUT_OF_RANGE; both name the
+ * expression. */
 rung_status rung_dims_evaluate(const rung_dims *dims, const int64_t *symbol, int64_t *out_value, rung_error *error);
-/* Largest value of every dim when each symbol i lies in [lo[i], hi[i]] (interval arithmetic, saturated at INT64_MAX); a
- * made symbol's hi is the smaller of its declared one and its bound. */
-void rung_dims_upper(const rung_dims *dims, const int64_t *lo, const int64_t *hi, int64_t *out_upper);
+/* Smallest and largest value of every dim (arrays of dims->count) when each symbol i lies in [lo[i], hi[i]]: interval
+ * arithmetic, saturated at +-INT64_MAX. A made symbol's hi is the smaller of the given one and its bound. */
+void rung_dims_upper(const rung_dims *dims, const int64_t *lo, const int64_t *hi, int64_t *out_lower,
+                     int64_t *out_upper);
 
 void rung_dims_print(const rung_dims *dims, rung_dim dim, rung_text *out);
-/* Reads an expression as printed: + - * / % with the usual order, min(a,b), max(a,b), parentheses, names, integers. */
+/* Reads an expression as printed: + - * / % with the usual order, min(a,b), max(a,b), parentheses, names, integers. On
+ * failure {0}, with `end` where reading stopped and dims->reason. What follows the expression is not looked at. */
 rung_dim rung_dims_parse(rung_dims *dims, const char *text, const char *limit, const char **end);
 
 #endif
