@@ -119,6 +119,9 @@ const rung_gguf_tensor *rung_gguf_tensor_at(const rung_gguf *gguf, size_t index)
 const rung_gguf_tensor *rung_gguf_tensor_find(const rung_gguf *gguf, const char *name); /* NULL: none */
 const void *rung_gguf_tensor_data(const rung_gguf *gguf, const rung_gguf_tensor *tensor);
 
+/* The format's number of a type; UINT32_MAX where it has none. */
+uint32_t rung_gguf_type_code(rung_type type);
+
 /* A store over this file's tensors; it keeps a reference, so that the caller may release its own. Refuses files in
  * parts (split.count above 1). */
 rung_status rung_gguf_weights(rung_gguf *gguf, rung_error *error, rung_weights **out_weights);
