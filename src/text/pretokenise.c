@@ -14,11 +14,12 @@ enum { MOST_PATTERNS = 6 };
 
 /* GPT-2's: contractions, then words, numbers and other signs each with one space before them, then white space, of
  * which the last one is left to the word that follows. */
-#define GPT2_WORDS "'(?:[stmd]|re|ve|ll)| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE "\\p{L}\\p{N}]+"
-#define GPT2 GPT2_WORDS "|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"
-/* Digits alone first, then GPT-2's within the pieces between them: in one pattern, so that text is read once. White
- * space ends a piece before a digit too. */
-#define DIGITS_THEN_GPT2 "\\p{N}|" GPT2_WORDS "|[" SPACE "]+(?![^" SPACE "\\p{N}])|[" SPACE "]+"
+#define WORDS "'(?:[stmd]|re|ve|ll)| ?\\p{L}+"
+#define SIGNS " ?[^" SPACE "\\p{L}\\p{N}]+"
+#define GPT2 WORDS "| ?\\p{N}+|" SIGNS "|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"
+/* Digits alone first, then GPT-2's within the pieces between them: in one pattern, so that text is read once. A digit
+ * ends a piece, so white space before one ends there too and no space goes with it. */
+#define DIGITS_THEN_GPT2 "\\p{N}|" WORDS "|" SIGNS "|[" SPACE "]+(?![^" SPACE "\\p{N}])|[" SPACE "]+"
 
 typedef struct row {
   const char *names[8];
