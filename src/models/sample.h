@@ -48,7 +48,7 @@ RUNG_CHECKED rung_status rung_sampler_pick(rung_sampler *sampler, const float *l
 /* The largest logit, ties to the lowest id; -1 if there is none above minus infinity. */
 int32_t rung_sample_greedy(const float *logits, int64_t count);
 
-/* exp(x) for x <= 0, the same bits everywhere; relative error below 1e-15, 0 below -745. */
+/* exp(x) for x <= 0, the same bits everywhere; relative error below 1e-15; 0 from -708 down. */
 double rung_sample_exp(double x);
 
 #endif
