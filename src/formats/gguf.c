@@ -36,10 +36,12 @@ rung_status rung_gguf_read_name(gguf_cursor *c, const char *field, rung_gguf_tex
   RUNG_TRY(rung_gguf_read_u64(c, field, &length));
   if (length > gguf_left(c)) return ends(c, field, length);
   const char *data = (const char *)c->data + c->at;
-  if (length == 0 || length > LONGEST_NAME || memchr(data, 0, (size_t)length)) {
+  bool clean = length > 0 && length <= LONGEST_NAME;
+  for (uint64_t i = 0; i < length && clean; i++) clean = (uint8_t)data[i] >= 0x20 && data[i] != 0x7F;
+  if (!clean) {
     return rung_fail(c->error, RUNG_CORRUPT_FILE,
-                     "%s at offset %" PRIu64 " has %" PRIu64 " bytes; 1 to %d without a NUL are allowed", field, c->at,
-                     length, LONGEST_NAME);
+                     "%s at offset %" PRIu64 " has %" PRIu64 " bytes; 1 to %d without control characters are allowed",
+                     field, c->at, length, LONGEST_NAME);
   }
   *out = (rung_gguf_text){data, length};
   c->at += length;
@@ -191,6 +193,7 @@ void rung_gguf_release(rung_gguf *gguf) {
 }
 
 uint64_t rung_gguf_release_metadata(const rung_gguf *gguf) { return rung_map_let_go(&gguf->map, 0, gguf->data_offset); }
+rung_host *rung_gguf_host(const rung_gguf *gguf) { return gguf->host; }
 uint32_t rung_gguf_version(const rung_gguf *gguf) { return gguf->version; }
 uint64_t rung_gguf_alignment(const rung_gguf *gguf) { return gguf->alignment; }
 uint64_t rung_gguf_data_offset(const rung_gguf *gguf) { return gguf->data_offset; }

@@ -79,6 +79,7 @@ bool rung_gguf_recognise(const uint8_t *data, uint64_t bytes);
  * brings its page back. Returns the bytes let go. */
 uint64_t rung_gguf_release_metadata(const rung_gguf *gguf);
 
+rung_host *rung_gguf_host(const rung_gguf *gguf);
 uint32_t rung_gguf_version(const rung_gguf *gguf);
 uint64_t rung_gguf_alignment(const rung_gguf *gguf);
 uint64_t rung_gguf_data_offset(const rung_gguf *gguf); /* where tensors may begin */

@@ -47,7 +47,7 @@ static inline uint64_t gguf_left(const gguf_cursor *c) { return c->size - c->at;
 /* Each names the field and its offset if the file ends before it. */
 rung_status rung_gguf_read_u32(gguf_cursor *c, const char *field, uint32_t *out);
 rung_status rung_gguf_read_u64(gguf_cursor *c, const char *field, uint64_t *out);
-/* A name: 1..65535 bytes without NUL. */
+/* A name: 1..65535 bytes without control characters, so that it can be a C string and stand in a message. */
 rung_status rung_gguf_read_name(gguf_cursor *c, const char *field, rung_gguf_text *out);
 
 static inline uint32_t gguf_u32(const uint8_t *p) {

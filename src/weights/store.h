@@ -19,7 +19,8 @@ typedef struct rung_tensor_entry {
   rung_type type;
   int rank;
   int64_t extent[RUNG_MAX_RANK];
-  const void *data; /* NULL: declared only */
+  const void
+      *data; /* NULL: declared only. As aligned as its source: GGUF keeps 8 bytes at least, other formats nothing */
   uint64_t bytes;
   uint64_t offset; /* of data in its source, for messages and slices */
 } rung_tensor_entry;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * Looks for a NaN or an infinity inside weights, packed formats included: a broken file shows here and not as a silent
+ * wrong answer. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/type.h"
+#include "weights/store.h"
+
+enum { SLICE_ELEMENTS = 1 << 20, PIECE = 1024 }; /* a slice's pages are let go together; a piece fits the stack */
+
+static bool holds_no_number(const rung_type_row *row) {
+  return row->class_ == RUNG_CLASS_INT || row->class_ == RUNG_CLASS_UINT || row->class_ == RUNG_CLASS_BOOL;
+}
+
+/* The first of n elements that is not finite; n if there is none. */
+static size_t first_bad(rung_type type, const rung_type_row *row, const uint8_t *p, size_t n) {
+  if (type == RUNG_TYPE_F64) { /* large doubles are infinite as f32, but finite */
+    for (size_t i = 0; i < n; i++) {
+      double d;
+      memcpy(&d, p + 8 * i, sizeof d);
+      if (!isfinite(d)) return i;
+    }
+    return n;
+  }
+  if (type == RUNG_TYPE_MXFP4) { /* the exponent that its standard calls NaN, and GGUF's tools a number */
+    for (size_t i = 0; i < n; i += row->block) {
+      if (p[i / row->block * row->bytes] == 255) return i;
+    }
+  }
+  float x[PIECE];
+  row->to_f32(p, x, n);
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(x[i])) return i;
+  }
+  return n;
+}
+
+static void bad_message(rung_error *error, const rung_tensor_entry *entry, uint64_t element) {
+  const rung_type_row *row = rung_type_get(entry->type);
+  char place[200] = "";
+  int64_t index[RUNG_MAX_RANK] = {0};
+  uint64_t rest = element;
+  for (int i = entry->rank - 1; i >= 0; i--) {
+    index[i] = (int64_t)(rest % (uint64_t)entry->extent[i]);
+    rest /= (uint64_t)entry->extent[i];
+  }
+  size_t length = 0;
+  for (int i = 0; i < entry->rank; i++) {
+    length += (size_t)snprintf(place + length, sizeof place - length, "%s%" PRId64, i ? ", " : "", index[i]);
+  }
+  (void)rung_fail(error, RUNG_CORRUPT_FILE, "tensor '%s' (%s): element [%s] is not finite; offset %" PRIu64,
+                  entry->name, row->name, place, entry->offset + element / row->block * row->bytes);
+}
+
+rung_status rung_weights_check_tensor(rung_weights *weights, size_t index, rung_error *error, uint64_t *out_element) {
+  const rung_tensor_entry *entry = rung_weights_entry(weights, index);
+  if (!entry) return rung_fail(error, RUNG_OUT_OF_RANGE, "tensor %zu of %zu", index, rung_weights_count(weights));
+  if (!entry->data) return rung_fail(error, RUNG_NOT_LOADED, "tensor '%s' has no value", entry->name);
+  const rung_type_row *row = rung_type_get(entry->type);
+  if (holds_no_number(row)) return RUNG_OK;
+  const uint64_t elements = entry->bytes / row->bytes * row->block;
+  uint64_t bad = elements;
+  for (uint64_t slice = 0; slice < elements && bad == elements; slice += SLICE_ELEMENTS) {
+    const uint64_t end = elements - slice < SLICE_ELEMENTS ? elements : slice + SLICE_ELEMENTS;
+    const uint64_t from = slice / row->block * row->bytes, to = end / row->block * row->bytes;
+    for (uint64_t at = slice; at < end && bad == elements; at += PIECE) {
+      const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
+      const size_t found = first_bad(entry->type, row, (const uint8_t *)entry->data + at / row->block * row->bytes, n);
+      if (found < n) bad = at + found;
+    }
+    (void)rung_weights_let_go(weights, entry, from, to - from); /* a look must not make the file resident */
+  }
+  if (bad == elements) return RUNG_OK;
+  if (out_element) *out_element = bad;
+  bad_message(error, entry, bad);
+  return RUNG_CORRUPT_FILE;
+}
+
+rung_status rung_weights_check(rung_weights *weights, rung_error *error) {
+  const size_t count = rung_weights_count(weights);
+  for (size_t i = 0; i < count; i++) {
+    rung_progress(rung_weights_host(weights), "load", i, count);
+    if (!rung_weights_entry(weights, i)->data) continue;
+    RUNG_TRY(rung_weights_check_tensor(weights, i, error, NULL));
+  }
+  rung_progress(rung_weights_host(weights), "load", count, count);
+  return RUNG_OK;
+}
