@@ -50,9 +50,13 @@ typedef enum rung_pad_mode { RUNG_PAD_CONSTANT, RUNG_PAD_REFLECT, RUNG_PAD_EDGE,
 typedef struct rung_pad_attrs { rung_dim_list before; rung_dim_list after; int32_t mode; double value; } rung_pad_attrs;
 /* gather(x, indices): along axis; negative indices count from the end; out of range is refused. */
 typedef struct rung_gather_attrs { int64_t axis; } rung_gather_attrs;
-/* scatter(x, indices, updates): element-wise along axis, as ONNX ScatterElements. */
+/* gather_elements(x, indices): rung_gather_attrs, as ONNX GatherElements. gather_nd(x, indices), as ONNX GatherND. */
+typedef struct rung_gather_nd_attrs { int64_t batch_dims; } rung_gather_nd_attrs;
+/* scatter_elements(x, indices, updates): element by element along axis, as ONNX ScatterElements; of indices that meet, the
+ * later one (row-major) wins. scatter_nd(x, indices, updates), as ONNX ScatterND. */
 typedef enum rung_scatter_mode { RUNG_SCATTER_SET, RUNG_SCATTER_ADD, RUNG_SCATTER_MUL, RUNG_SCATTER_MIN, RUNG_SCATTER_MAX } rung_scatter_mode;
 typedef struct rung_scatter_attrs { int64_t axis; int32_t mode; } rung_scatter_attrs;
+typedef struct rung_scatter_nd_attrs { int32_t mode; } rung_scatter_nd_attrs;
 typedef struct rung_cast_attrs { rung_type type; } rung_cast_attrs;
 
 /* ---- ragged rows. offsets[n+1], slot[n], past[n] are i32 (design: ragged batches).
