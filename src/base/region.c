@@ -61,13 +61,14 @@ rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_c
   if (!rung_host_has_pages(host)) {
     status = init_heap(region, error);
   } else {
-    region->page_bits =
-        (uint32_t *)rung_host_alloc(host, RUNG_MEMORY_host, bits_bytes(region->reserved / page), sizeof(uint64_t));
-    if (region->page_bits && !rung_host_fault(host, RUNG_FAULT_ALLOC)) {
+    if (!rung_host_fault(host, RUNG_FAULT_ALLOC)) {
       rung_host_count(host, false);
       region->base = (uint8_t *)allocator->reserve(allocator->self, region->reserved);
     }
     if (region->base)
+      region->page_bits =
+          (uint32_t *)rung_host_alloc(host, RUNG_MEMORY_host, bits_bytes(region->reserved / page), sizeof(uint64_t));
+    if (region->page_bits)
       rung_system_advise_pages(allocator, region->base, region->reserved,
                                class_ == RUNG_MEMORY_packed || class_ == RUNG_MEMORY_weights);
     else
