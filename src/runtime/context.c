@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: MIT
+ * Contexts: the memory, inputs and outputs that one caller runs programs of a template with. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+
+rung_context_options rung_context_options_default(void) { return (rung_context_options){.size = sizeof(rung_context_options)}; }
+
+static void drop_program(rung_context *c) {
+  if (!c->program) return;
+  const rung_plan *plan = c->program->plan;
+  rung_host_free(c->host, RUNG_MEMORY_host, c->resolved_memory, c->resolved_bytes);
+  rung_host_free(c->host, RUNG_MEMORY_host, c->root, (plan->roots + 1) * sizeof *c->root);
+  rung_host_free(c->host, RUNG_MEMORY_host, c->input, (plan->inputs + 1) * sizeof *c->input);
+  rung_host_free(c->host, RUNG_MEMORY_host, c->output, (plan->outputs + 1) * sizeof *c->output);
+  c->resolved_memory = NULL;
+  c->root = NULL;
+  c->input = c->output = NULL;
+  memset(c->resolved, 0, sizeof c->resolved);
+  rung_program_release(c->program);
+  c->program = NULL;
+}
+
+rung_status rung_context_create(rung_template *t, rung_view *view, rung_state *state, const rung_context_options *options, rung_error *error,
+                                rung_context **out_context) {
+  const rung_context_options o = options ? *options : rung_context_options_default();
+  if (!t || !out_context) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: template and out_context are required");
+  if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: options.size is %zu, expected %zu", o.size, sizeof o);
+  if (o.threads < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: %d threads", o.threads);
+  if (state && state->template_ != t) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: the state was made for another template");
+  rung_host *host = t->device->host;
+  rung_context *c = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *c, 0);
+  if (!c) return rung_fail(error, RUNG_OUT_OF_MEMORY, "context: out of memory");
+  rung_host_retain(host);
+  rung_template_retain(t);
+  rung_view_retain(view);
+  rung_state_retain(state);
+  c->host = host;
+  c->template_ = t;
+  c->view = view;
+  c->state = state;
+  c->options = o;
+  c->threads = o.threads && o.threads < t->threads ? o.threads : t->threads;
+  c->random[0] = o.seed;
+  atomic_init(&c->cancel, 0);
+  for (int s = 0; s < RUNG_MAX_SYMBOLS; s++) c->extent[s] = RUNG_UNBOUND;
+  *out_context = c;
+  return RUNG_OK;
+}
+
+void rung_context_destroy(rung_context *c) {
+  if (!c) return;
+  drop_program(c);
+  rung_region_finish(&c->arena);
+  rung_region_finish(&c->scratch);
+  rung_host_free(c->host, RUNG_MEMORY_host, c->rows, (size_t)c->rows_capacity * sizeof *c->rows);
+  rung_state_release(c->state);
+  rung_view_release(c->view);
+  rung_template_release(c->template_);
+  rung_host *host = c->host;
+  rung_host_free(host, RUNG_MEMORY_host, c, sizeof *c);
+  rung_host_release(host);
+}
+
+const char *rung_context_message(const rung_context *c) { return c ? c->error.message : ""; }
+void rung_context_cancel(rung_context *c) {
+  if (c) atomic_store(&c->cancel, 1);
+}
+void rung_context_set_seed(rung_context *c, uint64_t seed) {
+  if (c) c->random[0] = seed, c->random[1] = 0;
+}
+void rung_context_on_step(rung_context *c, rung_step_fn *fn, void *self) {
+  if (c) c->on_step = fn, c->on_step_self = self;
+}
+rung_memory rung_context_memory(const rung_context *c) {
+  rung_memory m = {0};
+  if (c) m.activations = c->arena.committed, m.scratch = c->scratch.committed;
+  return m;
+}
+
+/* ---- use */
+
+static rung_status reserve(rung_region *region, rung_host *host, rung_memory_class class_, uint64_t bytes, rung_error *error) {
+  if (region->reserved >= bytes && region->base) return RUNG_OK;
+  rung_region_finish(region);
+  *region = (rung_region){0};
+  return bytes ? rung_region_init(region, host, class_, bytes, error) : RUNG_OK;
+}
+
+static rung_status point_roots(rung_context *c) {
+  const rung_plan *plan = c->program->plan;
+  rung_error *e = &c->error;
+  for (uint32_t i = 0; i < plan->roots; i++) {
+    const rung_root *root = &plan->root[i];
+    const uint8_t *data = NULL;
+    switch ((rung_root_kind)root->kind) {
+      case RUNG_ROOT_BUFFER:
+      case RUNG_ROOT_CARRIED:
+      case RUNG_ROOT_INPUT:
+      case RUNG_ROOT_OUTPUT: data = c->arena.base ? c->arena.base + plan->buffer[root->buffer].offset : NULL; break;
+      case RUNG_ROOT_WEIGHT:
+      case RUNG_ROOT_FORM:
+        if (!c->view) return rung_fail(e, RUNG_NOT_LOADED, "the program has weights, the context was made without a view");
+        if (root->kind == RUNG_ROOT_WEIGHT) RUNG_TRY(rung_view_weight(c->view, &plan->weight[root->index], e, &data));
+        else RUNG_TRY(rung_view_form(c->view, c->program, root->index, e, &data));
+        break;
+      case RUNG_ROOT_STATE:
+        if (!c->state || root->index >= c->state->items)
+          return rung_fail(e, RUNG_INVALID_ARGUMENT, "the program has state \"%s\", the context was made without", plan->state[root->index].name);
+        data = c->state->item[root->index].type.kind == RUNG_VALUE_STATE_KV ? (const uint8_t *)&c->state->item[root->index].kv
+                                                                            : c->state->item[root->index].region.base;
+        break;
+      case RUNG_ROOT_CONSTANT: data = plan->constant[root->index].data; break;
+    }
+    c->root[i] = (uint8_t *)(uintptr_t)data;
+  }
+  return RUNG_OK;
+}
+
+static rung_status use(rung_context *c, rung_program *program) {
+  const rung_plan *plan = program->plan;
+  rung_error *e = &c->error;
+  rung_program_retain(program);
+  c->program = program;
+  const size_t each = rung_resolved_bytes(plan);
+  c->resolved_bytes = each * RUNG_REMEMBERED;
+  c->resolved_memory = rung_host_alloc(c->host, RUNG_MEMORY_host, c->resolved_bytes, 64);
+  c->root = rung_host_array(c->host, plan->roots + 1, sizeof *c->root);
+  c->input = rung_host_array(c->host, plan->inputs + 1, sizeof *c->input);
+  c->output = rung_host_array(c->host, plan->outputs + 1, sizeof *c->output);
+  if (!c->resolved_memory || !c->root || !c->input || !c->output) return rung_fail(e, RUNG_OUT_OF_MEMORY, "context: out of memory");
+  uint8_t *cursor = c->resolved_memory;
+  for (int i = 0; i < RUNG_REMEMBERED; i++) rung_resolved_carve(&c->resolved[i], plan, &cursor);
+  RUNG_TRY(reserve(&c->arena, c->host, RUNG_MEMORY_activations, plan->arena_bytes, e));
+  RUNG_TRY(reserve(&c->scratch, c->host, RUNG_MEMORY_scratch, plan->scratch_bytes, e));
+  RUNG_TRY(point_roots(c));
+  c->root_stamp++;
+  c->commit_stamp++;
+  if (!c->options.commit_all) return RUNG_OK;
+  if (plan->arena_bytes) RUNG_TRY(rung_region_commit(&c->arena, 0, plan->arena_bytes, e));
+  return plan->scratch_bytes ? rung_region_commit(&c->scratch, 0, plan->scratch_bytes, e) : RUNG_OK;
+}
+
+rung_status rung_context_use(rung_context *c, rung_program *program) {
+  if (!c) return RUNG_INVALID_ARGUMENT;
+  c->error = (rung_error){0};
+  if (!program || program->template_ != c->template_)
+    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "use: a program of the context's template is required");
+  if (program == c->program) return RUNG_OK;
+  drop_program(c);
+  const rung_status status = use(c, program);
+  if (status) drop_program(c);
+  return status;
+}
+
+/* ---- binding */
+
+static rung_status need_program(rung_context *c) {
+  if (!c) return RUNG_INVALID_ARGUMENT;
+  c->error = (rung_error){0};
+  return c->program ? RUNG_OK : rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "the context has no program; call rung_context_use first");
+}
+
+static bool dense(const rung_tensor *t) {
+  bool any = false;
+  for (int i = 0; i < t->rank; i++) any |= t->stride[i] != 0;
+  if (!any) return true;
+  const int64_t block = rung_type_get(t->type)->block;
+  int64_t want = 1;
+  for (int i = t->rank - 1; i >= 0; i--) {
+    if (t->stride[i] != want && t->extent[i] > 1) return false;
+    want *= i == t->rank - 1 ? t->extent[i] / block : t->extent[i];
+  }
+  return true;
+}
+
+static rung_status check_tensor(rung_context *c, const char *what, const char *name, const rung_value_type *want, const rung_tensor *t) {
+  if (t->type != want->type)
+    return rung_fail(&c->error, RUNG_TYPE_MISMATCH, "%s \"%s\" is %s, the program takes %s", what, name, rung_type_name(t->type), rung_type_name(want->type));
+  if (t->rank != want->rank)
+    return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "%s \"%s\" has rank %d, the program takes %d", what, name, t->rank, want->rank);
+  for (int i = 0; i < t->rank; i++)
+    if (t->extent[i] < 0) return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "%s \"%s\": axis %d is %" PRId64, what, name, i, t->extent[i]);
+  return RUNG_OK;
+}
+
+static uint64_t tensor_bytes(const rung_tensor *t) {
+  uint64_t n = 1;
+  for (int i = 0; i < t->rank; i++)
+    if (rung_mul_overflows(n, (uint64_t)t->extent[i], &n)) return UINT64_MAX;
+  return rung_type_bytes(t->type, n);
+}
+
+/* The arena space kept for an input or output, committed for `bytes`. */
+static rung_status own_space(rung_context *c, uint32_t root, uint64_t bytes, const char *name, uint8_t **out) {
+  const rung_buffer *buffer = &c->program->plan->buffer[c->program->plan->root[root].buffer];
+  if (bytes > buffer->bound)
+    return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "\"%s\": %" PRIu64 " bytes pass what the program was compiled for, %" PRIu64, name, bytes, buffer->bound);
+  if (bytes) RUNG_TRY(rung_region_commit(&c->arena, buffer->offset, bytes, &c->error));
+  *out = c->arena.base ? c->arena.base + buffer->offset : NULL;
+  return RUNG_OK;
+}
+
+rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor *tensor) {
+  RUNG_TRY(need_program(c));
+  const rung_plan *plan = c->program->plan;
+  if (slot < 0 || (uint32_t)slot >= plan->inputs || !tensor || (!tensor->data && tensor_bytes(tensor)))
+    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "bind: there is no input %d, or no data", slot);
+  const rung_plan_input *in = &plan->input[slot];
+  RUNG_TRY(check_tensor(c, "input", in->name, &in->type, tensor));
+  rung_bound *b = &c->input[slot];
+  b->copy = !dense(tensor) || (uintptr_t)tensor->data % 16 != 0;
+  if (b->copy && rung_type_is_block(tensor->type))
+    return rung_fail(&c->error, RUNG_UNSUPPORTED, "input \"%s\": blocks must be dense and aligned to 16 bytes", in->name);
+  uint8_t *data = tensor->data;
+  if (b->copy) RUNG_TRY(own_space(c, in->root, tensor_bytes(tensor), in->name, &data));
+  b->tensor = *tensor;
+  b->set = true;
+  b->owned = false;
+  if (c->root[in->root] != data) c->root[in->root] = data, c->root_stamp++;
+  return RUNG_OK;
+}
+
+rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent, void **out_data) {
+  RUNG_TRY(need_program(c));
+  const rung_plan *plan = c->program->plan;
+  if (slot < 0 || (uint32_t)slot >= plan->inputs || !extent || !out_data)
+    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "input: there is no input %d, or an argument is missing", slot);
+  const rung_plan_input *in = &plan->input[slot];
+  rung_tensor t = rung_tensor_dense(in->type.type, in->type.rank, extent, NULL);
+  RUNG_TRY(check_tensor(c, "input", in->name, &in->type, &t));
+  uint8_t *data;
+  RUNG_TRY(own_space(c, in->root, tensor_bytes(&t), in->name, &data));
+  t.data = data;
+  c->input[slot] = (rung_bound){.tensor = t, .set = true, .owned = true};
+  if (c->root[in->root] != data) c->root[in->root] = data, c->root_stamp++;
+  *out_data = data;
+  return RUNG_OK;
+}
+
+rung_status rung_context_bind_output(rung_context *c, int slot, const rung_tensor *tensor) {
+  RUNG_TRY(need_program(c));
+  const rung_plan *plan = c->program->plan;
+  if (slot < 0 || (uint32_t)slot >= plan->outputs) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "bind: there is no output %d", slot);
+  const rung_plan_output *out = &plan->output[slot];
+  uint8_t *data = c->arena.base ? c->arena.base + plan->buffer[plan->root[out->root].buffer].offset : NULL;
+  c->output[slot] = (rung_bound){0};
+  if (tensor) {
+    RUNG_TRY(check_tensor(c, "output", out->name, &out->type, tensor));
+    if (!tensor->data || !dense(tensor) || (uintptr_t)tensor->data % 16 != 0)
+      return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output \"%s\" must be dense and aligned to 16 bytes", out->name);
+    c->output[slot] = (rung_bound){.tensor = *tensor, .set = true};
+    data = tensor->data;
+  }
+  if (c->root[out->root] != data) c->root[out->root] = data, c->root_stamp++;
+  return RUNG_OK;
+}
+
+rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t value) {
+  RUNG_TRY(need_program(c));
+  const rung_plan *plan = c->program->plan;
+  const int s = symbol ? rung_dims_find_symbol(&plan->dims, symbol, strlen(symbol)) : -1;
+  if (s < 0) return rung_fail(&c->error, RUNG_NOT_FOUND, "there is no symbol \"%s\"", symbol ? symbol : "");
+  if (value >= 0 && (value < plan->lo[s] || value > plan->ceiling[s]))
+    return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64, symbol, value, plan->lo[s],
+                     plan->ceiling[s]);
+  c->extent[s] = value < 0 ? RUNG_UNBOUND : value;
+  return RUNG_OK;
+}
+
+/* ---- ragged rows */
+
+static rung_status check_rows(rung_context *c, const rung_rows *rows, int32_t count) {
+  if (!c->state) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "rows: the context has no state");
+  for (int32_t i = 0; i < count; i++) {
+    if (rows[i].slot < 0 || rows[i].slot >= c->state->sequences)
+      return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "rows: entry %d names sequence %d of %d", i, rows[i].slot, c->state->sequences);
+    if (rows[i].count < 0) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "rows: entry %d has %d rows", i, rows[i].count);
+    for (int32_t j = 0; j < i; j++)
+      if (rows[j].slot == rows[i].slot) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "rows: entries %d and %d both name sequence %d", j, i, rows[i].slot);
+  }
+  return RUNG_OK;
+}
+
+static rung_status keep_rows(rung_context *c, const rung_rows *rows, int32_t count) {
+  if (count > c->rows_capacity) {
+    rung_rows *grown = rung_host_array(c->host, (size_t)count, sizeof *grown);
+    if (!grown) return rung_fail(&c->error, RUNG_OUT_OF_MEMORY, "rows: out of memory for %d sequences", count);
+    rung_host_free(c->host, RUNG_MEMORY_host, c->rows, (size_t)c->rows_capacity * sizeof *c->rows);
+    c->rows = grown;
+    c->rows_capacity = count;
+  }
+  if (count) memcpy(c->rows, rows, (size_t)count * sizeof *rows);
+  c->rows_count = count;
+  return RUNG_OK;
+}
+
+rung_status rung_context_set_rows(rung_context *c, const rung_rows *rows, int32_t count) {
+  RUNG_TRY(need_program(c));
+  const rung_plan *plan = c->program->plan;
+  if (count < 0 || (count && !rows)) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "rows: %d entries", count);
+  for (int i = 0; i < 3; i++)
+    if (plan->ragged[i] == RUNG_NONE) return rung_fail(&c->error, RUNG_UNSUPPORTED, "rows: the graph has no ragged inputs");
+  RUNG_TRY(check_rows(c, rows, count));
+  void *data[3];
+  for (int i = 0; i < 3; i++) RUNG_TRY(rung_context_input(c, (int)plan->ragged[i], (int64_t[]){count + (i == 0)}, &data[i]));
+  int32_t *offsets = data[0], *slot = data[1], *past = data[2];
+  int64_t total = 0;
+  for (int32_t i = 0; i < count; i++) {
+    offsets[i] = (int32_t)total;
+    slot[i] = rows[i].slot;
+    past[i] = (int32_t)c->state->length[rows[i].slot];
+    total += rows[i].count;
+    if (total > INT32_MAX) return rung_fail(&c->error, RUNG_OVERFLOW, "rows: more than 2^31 rows");
+  }
+  offsets[count] = (int32_t)total;
+  RUNG_TRY(keep_rows(c, rows, count));
+  c->rows_set = true;
+  return RUNG_OK;
+}
+
+/* Inputs that a caller filled by hand are held to the same rules. */
+static rung_status read_rows(rung_context *c, int64_t total_rows) {
+  const rung_plan *plan = c->program->plan;
+  if (plan->ragged[0] == RUNG_NONE) return RUNG_OK;
+  const rung_tensor *offsets = &c->input[plan->ragged[0]].tensor, *slot = &c->input[plan->ragged[1]].tensor, *past = &c->input[plan->ragged[2]].tensor;
+  const int64_t n = slot->extent[0];
+  const int32_t *o = offsets->data, *s = slot->data, *p = past->data;
+  if (n > INT32_MAX || offsets->extent[0] != n + 1 || past->extent[0] != n)
+    return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "ragged inputs: %" PRId64 " offsets, %" PRId64 " slots, %" PRId64 " pasts", offsets->extent[0], n, past->extent[0]);
+  if (o[0] != 0) return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "ragged inputs: offsets begin at %d, not 0", o[0]);
+  if (n > c->rows_capacity) RUNG_TRY(keep_rows(c, NULL, 0));
+  for (int64_t i = 0; i < n; i++) {
+    if (o[i + 1] < o[i]) return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "ragged inputs: offset %" PRId64 " falls from %d to %d", i + 1, o[i], o[i + 1]);
+    if (s[i] < 0 || s[i] >= c->state->sequences || p[i] != c->state->length[s[i]])
+      return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "ragged inputs: entry %" PRId64 " names sequence %d with %d past positions", i, s[i], p[i]);
+    for (int64_t j = 0; j < i; j++)
+      if (s[j] == s[i]) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "ragged inputs: sequence %d appears twice", s[i]);
+  }
+  if (total_rows >= 0 && o[n] != total_rows)
+    return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "ragged inputs: offsets end at %d, there are %" PRId64 " rows", o[n], total_rows);
+  return RUNG_OK;
+}
+
+/* ---- run */
+
+static rung_status solve(rung_context *c, int64_t *symbol) {
+  const rung_plan *plan = c->program->plan;
+  memcpy(symbol, c->extent, sizeof(int64_t) * RUNG_MAX_SYMBOLS);
+  for (uint32_t i = 0; i < plan->inputs; i++) {
+    if (!c->input[i].set) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "input \"%s\" is not bound", plan->input[i].name);
+    RUNG_TRY(rung_solve_input(plan, i, c->input[i].tensor.extent, symbol, &c->error));
+  }
+  for (uint32_t s = 0; s < plan->dims.symbols; s++)
+    if (symbol[s] == RUNG_UNBOUND && plan->lo[s] == plan->ceiling[s] && !plan->dims.symbol[s].made) symbol[s] = plan->lo[s];
+  /* A second round for extents like batch*seq that waited for a later input. */
+  for (uint32_t i = 0; i < plan->inputs; i++) RUNG_TRY(rung_solve_input(plan, i, c->input[i].tensor.extent, symbol, &c->error));
+  return rung_check_binding(plan, symbol, &c->error);
+}
+
+static rung_status check_extents(rung_context *c, const rung_resolved *now) {
+  const rung_plan *plan = c->program->plan;
+  for (uint32_t i = 0; i < plan->inputs; i++)
+    for (int a = 0; a < plan->input[i].type.rank; a++) {
+      const int64_t want = now->dim[plan->input[i].type.extent[a].id], have = c->input[i].tensor.extent[a];
+      if (want != have)
+        return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64, a, plan->input[i].name, have,
+                         want);
+    }
+  for (uint32_t i = 0; i < plan->checks; i++) {
+    const int64_t a = now->dim[plan->check[i].a.id], b = now->dim[plan->check[i].b.id];
+    if (a != RUNG_UNBOUND && b != RUNG_UNBOUND && a != b)
+      return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "two extents that must agree are %" PRId64 " and %" PRId64 " (node %u)", a, b, plan->check[i].node);
+  }
+  return RUNG_OK;
+}
+
+/* One of the last few bindings, or the least recently used of them made anew. */
+static rung_status resolved_for(rung_context *c, const int64_t *symbol, rung_resolved **out) {
+  const rung_plan *plan = c->program->plan;
+  bool makes = false;
+  for (uint32_t s = 0; s < plan->dims.symbols; s++) makes |= plan->dims.symbol[s].made;
+  rung_resolved *victim = &c->resolved[0];
+  for (int i = 0; i < RUNG_REMEMBERED; i++) {
+    rung_resolved *r = &c->resolved[i];
+    if (r->valid && !makes && memcmp(r->symbol, symbol, sizeof r->symbol) == 0) {
+      r->stamp = ++c->clock;
+      *out = r;
+      return RUNG_OK;
+    }
+    if (!r->valid || (victim->valid && r->stamp < victim->stamp)) victim = r;
+  }
+  victim->valid = false;
+  victim->commit_stamp = victim->root_stamp = 0;
+  memcpy(victim->symbol, symbol, sizeof victim->symbol);
+  RUNG_TRY(rung_resolve(plan, victim, &c->error));
+  RUNG_TRY(check_extents(c, victim));
+  victim->valid = true;
+  victim->stamp = ++c->clock;
+  *out = victim;
+  return RUNG_OK;
+}
+
+static bool is_callers(const rung_context *c, const rung_root *root) {
+  if (root->kind == RUNG_ROOT_INPUT) return c->input[root->index].set && !c->input[root->index].owned && !c->input[root->index].copy;
+  return root->kind == RUNG_ROOT_OUTPUT && c->output[root->index].set;
+}
+
+rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
+  const rung_plan *plan = c->program->plan;
+  for (uint32_t i = 0; i < plan->roots; i++) {
+    const rung_root *root = &plan->root[i];
+    if (root->buffer == RUNG_NONE) continue;
+    const rung_buffer *b = &plan->buffer[root->buffer];
+    const int64_t bytes = now->dim[b->bytes.id];
+    if (bytes == RUNG_UNBOUND || bytes <= 0 || !b->bound || is_callers(c, root)) continue;
+    RUNG_TRY(rung_region_commit(&c->arena, b->offset, (size_t)bytes, &c->error));
+  }
+  if (now->scratch) RUNG_TRY(rung_region_commit(&c->scratch, 0, now->scratch, &c->error));
+  now->commit_stamp = c->commit_stamp;
+  return RUNG_OK;
+}
+
+static void copy_inputs(rung_context *c) {
+  const rung_plan *plan = c->program->plan;
+  for (uint32_t i = 0; i < plan->inputs; i++) {
+    const rung_bound *b = &c->input[i];
+    if (!b->copy) continue;
+    const size_t bytes = rung_type_get(b->tensor.type)->bytes;
+    const int64_t n = (int64_t)(tensor_bytes(&b->tensor) / bytes);
+    int64_t stride[RUNG_MAX_RANK], index[RUNG_MAX_RANK] = {0}, want = 1;
+    bool given = false;
+    for (int a = 0; a < b->tensor.rank; a++) given |= b->tensor.stride[a] != 0;
+    for (int a = b->tensor.rank - 1; a >= 0; want *= b->tensor.extent[a], a--) stride[a] = given ? b->tensor.stride[a] : want;
+    uint8_t *to = c->root[plan->input[i].root];
+    for (int64_t e = 0; e < n; e++) {
+      int64_t at = 0;
+      for (int a = 0; a < b->tensor.rank; a++) at += index[a] * stride[a];
+      memcpy(to + (size_t)e * bytes, (const uint8_t *)b->tensor.data + at * (int64_t)bytes, bytes);
+      for (int a = b->tensor.rank - 1; a >= 0 && ++index[a] == b->tensor.extent[a]; a--) index[a] = 0;
+    }
+  }
+}
+
+static rung_status check_outputs(rung_context *c, const rung_resolved *now) {
+  const rung_plan *plan = c->program->plan;
+  for (uint32_t i = 0; i < plan->outputs; i++) {
+    if (!c->output[i].set) continue;
+    const int64_t bytes = now->dim[plan->buffer[plan->root[plan->output[i].root].buffer].bytes.id];
+    if (bytes != RUNG_UNBOUND && (uint64_t)bytes > tensor_bytes(&c->output[i].tensor))
+      return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "output \"%s\" needs %" PRId64 " bytes, the bound tensor has %" PRIu64, plan->output[i].name, bytes,
+                       tensor_bytes(&c->output[i].tensor));
+  }
+  return RUNG_OK;
+}
+
+static rung_status grow_states(rung_context *c, const int32_t *offsets, const int32_t *slot, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    RUNG_TRY(rung_state_grow(c->state, slot[i], c->state->length[slot[i]], offsets[i + 1] - offsets[i], &c->error));
+  return RUNG_OK;
+}
+
+rung_status rung_context_run(rung_context *c) {
+  RUNG_TRY(need_program(c));
+  const rung_plan *plan = c->program->plan;
+  atomic_store(&c->cancel, 0);
+  int64_t symbol[RUNG_MAX_SYMBOLS];
+  RUNG_TRY(solve(c, symbol));
+  rung_resolved *now;
+  RUNG_TRY(resolved_for(c, symbol, &now));
+  RUNG_TRY(check_extents(c, now));
+  RUNG_TRY(check_outputs(c, now));
+  const bool ragged = plan->ragged[0] != RUNG_NONE;
+  const int32_t *offsets = NULL, *slot = NULL;
+  int64_t n = 0;
+  if (ragged) {
+    RUNG_TRY(read_rows(c, -1));
+    offsets = c->input[plan->ragged[0]].tensor.data;
+    slot = c->input[plan->ragged[1]].tensor.data;
+    n = c->input[plan->ragged[1]].tensor.extent[0];
+    RUNG_TRY(grow_states(c, offsets, slot, n));
+  }
+  if (now->commit_stamp != c->commit_stamp) RUNG_TRY(rung_context_commit(c, now));
+  copy_inputs(c);
+  if (now->root_stamp != c->root_stamp) {
+    rung_resolve_bases(plan, now, c->root);
+    now->root_stamp = c->root_stamp;
+  }
+  const uint64_t counter = c->random[1];
+  const rung_status status = rung_run_steps(c, now);
+  if (status) {
+    now->valid = false;
+    c->random[1] = counter;
+    return status;
+  }
+  for (int64_t i = 0; i < n; i++) c->state->length[slot[i]] += offsets[i + 1] - offsets[i];
+  for (uint32_t i = 0; i < plan->outputs; i++) {
+    rung_tensor *t = &c->output[i].tensor;
+    const rung_plan_output *out = &plan->output[i];
+    *t = (rung_tensor){.type = out->type.type, .rank = out->type.rank, .data = c->root[out->root]};
+    for (int a = 0; a < t->rank; a++) t->extent[a] = now->dim[out->type.extent[a].id];
+  }
+  return RUNG_OK;
+}
+
+rung_status rung_context_output(rung_context *c, int slot, rung_tensor *out_tensor) {
+  RUNG_TRY(need_program(c));
+  if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor || !c->output[slot].tensor.data)
+    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output: there is no output %d, or no run has made it", slot);
+  const rung_tensor *t = &c->output[slot].tensor;
+  *out_tensor = rung_tensor_dense(t->type, t->rank, t->extent, t->data);
+  return RUNG_OK;
+}
+
+void rung_context_trim(rung_context *c) {
+  if (!c || !c->program) return;
+  const rung_plan *plan = c->program->plan;
+  const rung_resolved *last = NULL;
+  for (int i = 0; i < RUNG_REMEMBERED; i++)
+    if (c->resolved[i].valid && (!last || c->resolved[i].stamp > last->stamp)) last = &c->resolved[i];
+  /* Inputs and outputs of the last run stay; all else goes and comes back with the next run. */
+  uint64_t keep = 0;
+  (void)plan;
+  for (uint64_t at = 0; at < c->arena.reserved; at = keep + 1) {
+    uint64_t first = UINT64_MAX;
+    keep = c->arena.reserved;
+    for (uint32_t i = 0; last && i < plan->roots; i++) {
+      const rung_root *root = &plan->root[i];
+      if (root->buffer == RUNG_NONE || !plan->buffer[root->buffer].bound) continue;
+      const rung_buffer *b = &plan->buffer[root->buffer];
+      const int64_t bytes = last->dim[b->bytes.id];
+      if (bytes <= 0 || b->offset + (uint64_t)bytes <= at || b->offset >= first) continue;
+      first = b->offset;
+      keep = b->offset + (uint64_t)bytes;
+    }
+    if (first > at) rung_region_decommit(&c->arena, at, (first == UINT64_MAX ? c->arena.reserved : first) - at);
+    if (first == UINT64_MAX) break;
+  }
+  if (c->scratch.base && last) rung_region_decommit(&c->scratch, last->scratch, c->scratch.reserved - last->scratch);
+  c->commit_stamp++;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * Devices: the list of backends, and what one process opens them with. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+
+static const rung_backend *const backends[] = {&rung_backend_cpu, &rung_backend_ref};
+
+rung_device_options rung_device_options_default(void) { return (rung_device_options){.size = sizeof(rung_device_options)}; }
+
+static const rung_backend *find(const char *name) {
+  for (size_t i = 0; i < RUNG_COUNT(backends); i++)
+    if (strcmp(backends[i]->name, name) == 0) return backends[i];
+  return NULL;
+}
+
+/* RUNG_THREADS, then what affinity and quota leave. */
+static rung_status default_threads(int asked, rung_error *error, int *out_threads) {
+  const char *text = getenv("RUNG_THREADS");
+  *out_threads = asked;
+  if (asked > 0) return RUNG_OK;
+  if (asked < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "threads is %d; give at least 1, or 0 for the default", asked);
+  if (!text || !*text) {
+    *out_threads = rung_pool_default_threads(NULL);
+    return RUNG_OK;
+  }
+  char *end;
+  const long value = strtol(text, &end, 10);
+  if (*end || value < 1 || value > 1024) return rung_fail(error, RUNG_INVALID_ARGUMENT, "RUNG_THREADS is \"%s\"; it must be 1..1024", text);
+  *out_threads = (int)value;
+  return RUNG_OK;
+}
+
+rung_status rung_device_create(rung_host *host, const char *name, const rung_device_options *options, rung_error *error, rung_device **out_device) {
+  const rung_device_options o = options ? *options : rung_device_options_default();
+  if (!host || !name || !out_device) return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: host, name and out_device are required");
+  if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: options.size is %zu, expected %zu", o.size, sizeof o);
+  const rung_backend *backend = find(name);
+  if (!backend) return rung_fail(error, RUNG_NOT_FOUND, "no device \"%s\"; there are: cpu, ref", name);
+  int threads;
+  RUNG_TRY(default_threads(o.threads, error, &threads));
+  rung_device *device = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *device, 0);
+  if (!device) return rung_fail(error, RUNG_OUT_OF_MEMORY, "device: out of memory");
+  atomic_init(&device->references, 1);
+  device->host = host;
+  device->backend = backend;
+  const rung_status status = backend->open(host, error, &device->self);
+  if (status) {
+    rung_host_free(host, RUNG_MEMORY_host, device, sizeof *device);
+    return status;
+  }
+  rung_host_retain(host);
+  device->target = backend->target(device->self);
+  device->pool = rung_pool_shared(host);
+  device->threads = threads;
+  snprintf(device->name, sizeof device->name, "%s", device->target->name);
+  *out_device = device;
+  return RUNG_OK;
+}
+
+void rung_device_retain(rung_device *device) {
+  if (device) atomic_fetch_add(&device->references, 1);
+}
+
+void rung_device_release(rung_device *device) {
+  if (!device || atomic_fetch_sub(&device->references, 1) != 1) return;
+  rung_host *host = device->host;
+  device->backend->close(device->self);
+  rung_host_free(host, RUNG_MEMORY_host, device, sizeof *device);
+  rung_host_release(host);
+}
+
+const char *rung_device_name(const rung_device *device) { return device ? device->name : ""; }
+int rung_device_threads(const rung_device *device) { return device ? device->threads : 0; }
+rung_host *rung_device_host(const rung_device *device) { return device ? device->host : NULL; }

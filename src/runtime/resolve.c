@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ * From a binding to numbers: symbols solved from input extents, one 64-bit value per dimension expression, operands, and
+ * one variant per step. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+
+static size_t shapes_of(const rung_plan *plan) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < plan->refs; i++) n += 2 * (size_t)plan->ref[i].rank;
+  return n;
+}
+
+static size_t rounded(size_t n) { return (n + 63) / 64 * 64; }
+
+size_t rung_resolved_bytes(const rung_plan *plan) {
+  return rounded(plan->dims.count * sizeof(int64_t)) + rounded((plan->roles + 1) * sizeof(int64_t)) + rounded((shapes_of(plan) + 1) * sizeof(int64_t)) +
+         rounded((plan->refs + 1) * sizeof(rung_operand)) + rounded(plan->steps + 1);
+}
+
+static void *carve(uint8_t **memory, size_t bytes) {
+  void *p = *memory;
+  *memory += rounded(bytes);
+  return p;
+}
+
+void rung_resolved_carve(rung_resolved *r, const rung_plan *plan, uint8_t **memory) {
+  *r = (rung_resolved){0};
+  r->dim = carve(memory, plan->dims.count * sizeof(int64_t));
+  r->role = carve(memory, (plan->roles + 1) * sizeof(int64_t));
+  r->shape = carve(memory, (shapes_of(plan) + 1) * sizeof(int64_t));
+  r->operand = carve(memory, (plan->refs + 1) * sizeof(rung_operand));
+  r->variant = carve(memory, plan->steps + 1);
+}
+
+/* A dim without a value yet belongs to a later segment: its operands stay empty until a bind step gives it one. */
+static int64_t known(const rung_resolved *r, rung_dim dim) { return r->dim[dim.id] == RUNG_UNBOUND ? 0 : r->dim[dim.id]; }
+
+static uint8_t choose(const rung_plan *plan, const rung_resolved *r, const rung_step *step) {
+  for (uint8_t v = 0; v < step->variants; v++) {
+    const rung_kernel *k = plan->variant[step->variant + v].kernel;
+    if (k->guard_role < 0) return v;
+    const int64_t role = r->role[step->role + (uint32_t)k->guard_role];
+    if (role >= k->guard_lo && (!k->guard_hi || role < k->guard_hi)) return v;
+  }
+  return step->variants ? (uint8_t)(step->variants - 1) : 0;
+}
+
+rung_status rung_resolve(const rung_plan *plan, rung_resolved *r, rung_error *error) {
+  RUNG_TRY(rung_dims_evaluate(&plan->dims, r->symbol, r->dim, error));
+  int64_t *shape = r->shape;
+  for (uint32_t i = 0; i < plan->refs; i++) {
+    const rung_ref *ref = &plan->ref[i];
+    rung_operand *o = &r->operand[i];
+    *o = (rung_operand){.extent = shape, .stride = shape + ref->rank, .rank = ref->rank, .type = ref->type, .layout = ref->layout};
+    for (int a = 0; a < ref->rank; a++) {
+      shape[a] = known(r, ref->extent[a]);
+      shape[ref->rank + a] = known(r, ref->stride[a]);
+    }
+    shape += 2 * ref->rank;
+  }
+  for (uint32_t i = 0; i < plan->roles; i++) r->role[i] = known(r, plan->role[i]);
+  for (uint32_t i = 0; i < plan->steps; i++) r->variant[i] = choose(plan, r, &plan->step[i]);
+  r->scratch = rung_plan_scratch(plan, r);
+  r->root_stamp = 0;
+  return RUNG_OK;
+}
+
+uint64_t rung_plan_scratch(const rung_plan *plan, const rung_resolved *r) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < plan->steps; i++) {
+    const rung_step *step = &plan->step[i];
+    if (!step->variants) continue;
+    const rung_dim scratch = plan->variant[step->variant + r->variant[i]].scratch;
+    if (scratch.id && (uint64_t)known(r, scratch) > most) most = (uint64_t)known(r, scratch);
+  }
+  return most;
+}
+
+void rung_resolve_bases(const rung_plan *plan, rung_resolved *r, uint8_t *const *root) {
+  for (uint32_t i = 0; i < plan->refs; i++) {
+    const rung_ref *ref = &plan->ref[i];
+    rung_operand *o = &r->operand[i];
+    const rung_root *from = &plan->root[ref->root];
+    if (from->kind == RUNG_ROOT_STATE && plan->state[from->index].type.kind == RUNG_VALUE_STATE_KV) {
+      o->kv = (const rung_kv_view *)(const void *)root[ref->root];
+      o->base = NULL;
+      continue;
+    }
+    const rung_type_row *type = rung_type_get(ref->type);
+    const int64_t offset = ref->layout ? 0 : known(r, ref->offset);
+    o->base = root[ref->root] ? root[ref->root] + offset * type->bytes : NULL;
+  }
+}
+
+/* ---- symbols from extents */
+
+static rung_status give(const rung_plan *plan, uint32_t s, int64_t value, const char *input, int axis, int64_t *symbol, rung_error *error) {
+  const char *name = plan->dims.symbol[s].name;
+  if (symbol[s] != RUNG_UNBOUND && symbol[s] != value)
+    return rung_fail(error, RUNG_SHAPE_MISMATCH, "symbol %s is %" PRId64 " by earlier inputs and %" PRId64 " by axis %d of input \"%s\"", name, symbol[s],
+                     value, axis, input);
+  symbol[s] = value;
+  return RUNG_OK;
+}
+
+/* A polynomial that is linear in its only symbol without a value: coefficient * symbol + rest. */
+static bool linear(const rung_dims *dims, const rung_dim_node *node, const int64_t *symbol, uint32_t *out_symbol, int64_t *out_coefficient,
+                   int64_t *out_rest) {
+  *out_symbol = RUNG_NONE;
+  *out_coefficient = *out_rest = 0;
+  for (uint32_t t = node->a; t < node->a + node->b; t++) {
+    const rung_dim_term *term = &dims->term[t];
+    int64_t product = term->coefficient;
+    uint32_t open = RUNG_NONE;
+    for (uint32_t a = term->atom; a < term->atom + term->atoms; a++) {
+      const rung_dim_node *atom = &dims->node[dims->atom[a]];
+      if (atom->kind != RUNG_DIM_KIND_SYMBOL) return false;
+      if (symbol[atom->symbol] == RUNG_UNBOUND) {
+        if (open != RUNG_NONE) return false;
+        open = atom->symbol;
+      } else if (rung_mul_overflows(product, symbol[atom->symbol], &product)) {
+        return false;
+      }
+    }
+    if (open == RUNG_NONE) {
+      if (rung_add_overflows(*out_rest, product, out_rest)) return false;
+    } else {
+      if (*out_symbol != RUNG_NONE && *out_symbol != open) return false;
+      *out_symbol = open;
+      if (rung_add_overflows(*out_coefficient, product, out_coefficient)) return false;
+    }
+  }
+  return *out_symbol != RUNG_NONE && *out_coefficient != 0;
+}
+
+rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_t *extent, int64_t *symbol, rung_error *error) {
+  const rung_plan_input *in = &plan->input[input];
+  for (int axis = 0; axis < in->type.rank; axis++) {
+    const rung_dim_node *node = &plan->dims.node[in->type.extent[axis].id];
+    if (node->kind == RUNG_DIM_KIND_SYMBOL) {
+      RUNG_TRY(give(plan, node->symbol, extent[axis], in->name, axis, symbol, error));
+    } else if (node->kind == RUNG_DIM_KIND_CONSTANT) {
+      if (extent[axis] != node->value)
+        return rung_fail(error, RUNG_SHAPE_MISMATCH, "axis %d of input \"%s\" is %" PRId64 ", the program takes %" PRId64, axis, in->name, extent[axis],
+                         node->value);
+    } else if (node->kind == RUNG_DIM_KIND_POLYNOMIAL) {
+      uint32_t s;
+      int64_t coefficient, rest;
+      if (!linear(&plan->dims, node, symbol, &s, &coefficient, &rest)) continue; /* checked once all symbols are known */
+      const int64_t left = extent[axis] - rest;
+      if (left % coefficient)
+        return rung_fail(error, RUNG_SHAPE_MISMATCH, "axis %d of input \"%s\" is %" PRId64 ": not divisible for symbol %s, %" PRId64 " remains", axis, in->name,
+                         extent[axis], plan->dims.symbol[s].name, left % coefficient);
+      RUNG_TRY(give(plan, s, left / coefficient, in->name, axis, symbol, error));
+    }
+  }
+  return RUNG_OK;
+}
+
+rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, rung_error *error) {
+  char open[256] = "";
+  size_t used = 0;
+  for (uint32_t s = 0; s < plan->dims.symbols; s++) {
+    const rung_symbol *info = &plan->dims.symbol[s];
+    if (info->made) continue;
+    if (symbol[s] == RUNG_UNBOUND) {
+      const int n = snprintf(open + used, sizeof open - used, "%s%s", used ? ", " : "", info->name);
+      if (n > 0 && (size_t)n < sizeof open - used) used += (size_t)n;
+      continue;
+    }
+    if (symbol[s] < plan->lo[s] || symbol[s] > plan->ceiling[s])
+      return rung_fail(error, RUNG_OUT_OF_RANGE, "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64, info->name, symbol[s], plan->lo[s],
+                       plan->ceiling[s]);
+  }
+  if (used) return rung_fail(error, RUNG_INVALID_ARGUMENT, "no input gives these symbols a value: %s", open);
+  return RUNG_OK;
+}
+
+rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page, rung_error *error, uint64_t *out_bytes) {
+  const size_t pages = (size_t)(plan->arena_bytes / page) + 2, bytes = (pages + 63) / 64 * sizeof(uint64_t);
+  uint64_t *bits = rung_host_alloc(host, RUNG_MEMORY_host, bytes, 0);
+  if (!bits) return rung_fail(error, RUNG_OUT_OF_MEMORY, "memory report: out of memory");
+  for (uint32_t i = 0; i < plan->buffers; i++) {
+    const int64_t size = dim[plan->buffer[i].bytes.id];
+    if (size == RUNG_UNBOUND || size <= 0) continue;
+    const uint64_t last = (plan->buffer[i].offset + (uint64_t)size - 1) / page;
+    for (uint64_t p = plan->buffer[i].offset / page; p <= last; p++) bits[p / 64] |= 1ull << (p % 64);
+  }
+  uint64_t count = 0;
+  for (size_t i = 0; i < (pages + 63) / 64; i++)
+    for (uint64_t b = bits[i]; b; b &= b - 1) count++;
+  rung_host_free(host, RUNG_MEMORY_host, bits, bytes);
+  *out_bytes = count * page;
+  return RUNG_OK;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * Walking the steps of a run. Runs of kernel steps go to the backend; branches, loops and bound symbols are decided here. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+
+typedef struct walk {
+  rung_context *c;
+  const rung_plan *plan;
+  rung_resolved *now;
+  rung_run run;
+} walk;
+
+static rung_status walk_block(walk *w, uint32_t first, uint32_t end);
+
+/* Commits buffers to what the known dims say, and points operands at their memory. */
+static rung_status refresh(walk *w) {
+  RUNG_TRY(rung_context_commit(w->c, w->now));
+  rung_resolve_bases(w->plan, w->now, w->c->root);
+  w->run.scratch = w->c->scratch.base;
+  return RUNG_OK;
+}
+
+static rung_status set_symbol(walk *w, uint32_t symbol, int64_t value) {
+  const rung_symbol *info = &w->plan->dims.symbol[symbol];
+  int64_t bound = info->hi;
+  if (info->bound.id && w->now->dim[info->bound.id] != RUNG_UNBOUND && w->now->dim[info->bound.id] < bound) bound = w->now->dim[info->bound.id];
+  if (value < 0 || value > bound)
+    return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE, "symbol %s became %" PRId64 ", its bound is %" PRId64, info->name, value, bound);
+  if (w->now->symbol[symbol] == value) return RUNG_OK;
+  w->now->symbol[symbol] = value;
+  RUNG_TRY(rung_resolve(w->plan, w->now, &w->c->error));
+  const rung_status status = refresh(w);
+  return status ? rung_fail_prefix(&w->c->error, status, "symbol %s = %" PRId64, info->name, value) : RUNG_OK;
+}
+
+static int64_t scalar(const walk *w, uint32_t ref) { return rung_load_i64(&w->now->operand[ref], 0); }
+
+static rung_status bind_step(walk *w, const rung_step *step) {
+  int64_t value = step->n_in ? scalar(w, step->in) : w->now->dim[step->value.id];
+  if (value == RUNG_UNBOUND) return rung_fail(&w->c->error, RUNG_INTERNAL, "a symbol is bound to an extent that has no value yet");
+  return set_symbol(w, step->symbol, value);
+}
+
+static rung_status if_step(walk *w, const rung_step *step) {
+  const bool yes = scalar(w, step->in) != 0;
+  const rung_block *block = &w->plan->block[step->block + (yes ? 0 : 1)];
+  return walk_block(w, block->first, block->end);
+}
+
+/* Row-major copy between operands of equal extents and plain types; for loop bookkeeping only. */
+static void copy_operand(const rung_operand *from, const rung_operand *to) {
+  const int64_t n = rung_operand_count(from);
+  int64_t index[RUNG_MAX_RANK] = {0};
+  for (int64_t i = 0; i < n; i++) {
+    int64_t a = 0, b = 0;
+    for (int d = 0; d < from->rank; d++) a += index[d] * from->stride[d], b += index[d] * to->stride[d];
+    const size_t bytes = rung_type_get((rung_type)from->type)->bytes;
+    memcpy(to->base + b * (int64_t)bytes, from->base + a * (int64_t)bytes, bytes);
+    for (int d = from->rank - 1; d >= 0 && ++index[d] == from->extent[d]; d--) index[d] = 0;
+  }
+}
+
+static void swap_carried(walk *w, const rung_loop *loop) {
+  for (uint32_t i = loop->carried; i < loop->carried + loop->n_carried; i++) {
+    uint8_t **root = w->c->root, *t = root[w->plan->carried[i].root_in];
+    root[w->plan->carried[i].root_in] = root[w->plan->carried[i].root_out];
+    root[w->plan->carried[i].root_out] = t;
+  }
+}
+
+/* Scan results grow by one slice an iteration. The result's extent is bound to what is written so far, so that exactly
+ * that is committed. */
+static rung_status store_scans(walk *w, const rung_loop *loop, int64_t iteration) {
+  if (loop->trip_symbol != RUNG_NONE) RUNG_TRY(set_symbol(w, loop->trip_symbol, iteration + 1));
+  for (uint32_t i = loop->scan; i < loop->scan + loop->n_scan; i++) {
+    const rung_operand *from = &w->now->operand[w->plan->scan[i].body_ref];
+    rung_operand slice = w->now->operand[w->plan->scan[i].ref];
+    slice.base += iteration * slice.stride[0] * rung_type_get((rung_type)slice.type)->bytes;
+    slice.rank--;
+    slice.extent++;
+    slice.stride++;
+    copy_operand(from, &slice);
+  }
+  return RUNG_OK;
+}
+
+static rung_status move_symbols(walk *w, const rung_loop *loop, bool start) {
+  int64_t value[RUNG_MAX_SYMBOLS];
+  for (uint32_t i = 0; i < loop->n_symbols; i++) {
+    const rung_carry_symbol *s = &w->plan->carry_symbol[loop->symbol + i];
+    value[i] = w->now->dim[start ? s->start.id : s->next.id];
+    if (value[i] == RUNG_UNBOUND) return rung_fail(&w->c->error, RUNG_INTERNAL, "a carried extent has no value");
+  }
+  for (uint32_t i = 0; i < loop->n_symbols; i++) RUNG_TRY(set_symbol(w, w->plan->carry_symbol[loop->symbol + i].symbol, value[i]));
+  return RUNG_OK;
+}
+
+static rung_status loop_step(walk *w, const rung_step *step) {
+  const rung_loop *loop = &w->plan->loop[step->loop];
+  const rung_block *block = &w->plan->block[step->block];
+  const int64_t trip = loop->trip_ref == RUNG_NONE ? INT64_MAX : scalar(w, loop->trip_ref);
+  bool go = loop->start_ref == RUNG_NONE || scalar(w, loop->start_ref) != 0;
+  RUNG_TRY(move_symbols(w, loop, true));
+  for (uint32_t i = loop->carried; i < loop->carried + loop->n_carried; i++)
+    copy_operand(&w->now->operand[w->plan->carried[i].start_ref], &w->now->operand[w->plan->carried[i].in_ref]);
+  int64_t iteration = 0;
+  for (; go && iteration < trip; iteration++) {
+    if (atomic_load_explicit(&w->c->cancel, memory_order_relaxed)) return rung_fail(&w->c->error, RUNG_CANCELLED, "cancelled in a loop");
+    if (loop->iteration_ref != RUNG_NONE) rung_store_i64(&w->now->operand[loop->iteration_ref], 0, iteration);
+    if (loop->condition_in_ref != RUNG_NONE) rung_store_i64(&w->now->operand[loop->condition_in_ref], 0, go);
+    RUNG_TRY(walk_block(w, block->first, block->end));
+    go = loop->condition_ref == RUNG_NONE || scalar(w, loop->condition_ref) != 0;
+    RUNG_TRY(store_scans(w, loop, iteration));
+    RUNG_TRY(move_symbols(w, loop, false));
+    swap_carried(w, loop);
+    rung_resolve_bases(w->plan, w->now, w->c->root);
+  }
+  return loop->trip_symbol == RUNG_NONE ? RUNG_OK : set_symbol(w, loop->trip_symbol, iteration);
+}
+
+static rung_status walk_block(walk *w, uint32_t first, uint32_t end) {
+  rung_device *device = w->c->template_->device;
+  for (uint32_t s = first; s < end;) {
+    const rung_step *step = &w->plan->step[s];
+    switch ((rung_step_kind)step->kind) {
+      case RUNG_STEP_KERNEL: {
+        uint32_t count = 1;
+        while (s + count < end && w->plan->step[s + count].kind == RUNG_STEP_KERNEL) count++;
+        RUNG_TRY(device->backend->steps(device->self, w->c->program->image, &w->run, s, count));
+        s += count;
+        break;
+      }
+      case RUNG_STEP_IF: RUNG_TRY(if_step(w, step)); s = step->end; break;
+      case RUNG_STEP_LOOP: RUNG_TRY(loop_step(w, step)); s = step->end; break;
+      case RUNG_STEP_BIND: RUNG_TRY(bind_step(w, step)); s++; break;
+    }
+  }
+  return RUNG_OK;
+}
+
+static void forward_step(void *self, const rung_step_event *event) {
+  rung_context *c = self;
+  const rung_step *step = &event->plan->step[event->step];
+  rung_step_info info = {.op = step->op->name,
+                         .kernel = event->kernel ? event->kernel->name : "",
+                         .label = step->label == RUNG_NONE ? "" : event->plan->label[step->label],
+                         .start_ns = event->start_ns,
+                         .end_ns = event->end_ns,
+                         .tasks = event->tasks,
+                         .step = event->step};
+  for (uint32_t i = 0; i < step->n_in; i++)
+    if (!event->in[i].kv) info.bytes += rung_type_bytes((rung_type)event->in[i].type, (uint64_t)rung_operand_count(&event->in[i]));
+  for (uint32_t i = 0; i < step->n_out; i++)
+    if (!event->out[i].kv) info.bytes += rung_type_bytes((rung_type)event->out[i].type, (uint64_t)rung_operand_count(&event->out[i]));
+  c->on_step(c->on_step_self, &info);
+}
+
+rung_status rung_run_steps(rung_context *c, rung_resolved *now) {
+  const rung_plan *plan = c->program->plan;
+  walk w = {.c = c, .plan = plan, .now = now};
+  w.run = (rung_run){.plan = plan,
+                     .dim = now->dim,
+                     .operand = now->operand,
+                     .role = now->role,
+                     .variant = now->variant,
+                     .scratch = c->scratch.base,
+                     .pool = c->template_->device->pool,
+                     .threads = c->threads,
+                     .random = c->random,
+                     .cancel = &c->cancel,
+                     .on_step = c->on_step ? forward_step : NULL,
+                     .on_step_self = c,
+                     .error = &c->error};
+  const uint64_t state = rung_float_state_set();
+  const rung_status status = walk_block(&w, 0, plan->steps);
+  rung_float_state_restore(state);
+  return status;
+}

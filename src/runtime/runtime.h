@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ * The runtime's objects as its files see them. */
+#ifndef RUNG_RUNTIME_RUNTIME_H
+#define RUNG_RUNTIME_RUNTIME_H
+
+#include <rung/program.h>
+#include <stdatomic.h>
+
+#include "plan/backend.h"
+#include "weights/store.h"
+
+struct rung_device {
+  atomic_int references;
+  rung_host *host;
+  const rung_backend *backend;
+  void *self;
+  const rung_target *target;
+  rung_pool *pool;
+  int threads;
+  char name[48];
+};
+
+struct rung_template {
+  atomic_int references;
+  rung_device *device;
+  rung_graph *graph; /* optimised and legal */
+  rung_compile_options options;
+  int threads;
+  rung_mutex lock; /* planning grows the graph's dimensions */
+  rung_text explain;
+};
+
+struct rung_program {
+  atomic_int references;
+  rung_template *template_;
+  rung_plan *plan;
+  void *image;         /* the backend's */
+  uint64_t load_bytes; /* largest slice of source weights held while packing */
+};
+
+/* A packed or derived form of weights, keyed by recipe, sources and layout. */
+typedef struct rung_form {
+  struct rung_form *next;
+  int32_t recipe;
+  int64_t panel;
+  uint16_t layout;
+  uint32_t sources;
+  const rung_tensor_entry **source;
+  rung_region region;
+} rung_form;
+
+typedef struct rung_pinned {
+  struct rung_pinned *next;
+  const rung_tensor_entry *entry;
+} rung_pinned;
+
+struct rung_view {
+  atomic_int references;
+  rung_host *host;
+  rung_weights *weights;
+  rung_mutex lock;
+  rung_form *form;     /* lives until the view goes: contexts hold pointers into it */
+  rung_pinned *pinned; /* source weights used in place */
+};
+
+/* The form that plan form `index` asks for, built when it is missing; *out_data stays valid while the view lives. */
+rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error, const uint8_t **out_data);
+/* A source weight as it lies, checked against the declaration and counted as needed. */
+rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data);
+/* Bytes that the forms of a plan take, and the largest slice while packing (view.c). */
+uint64_t rung_form_committed(const rung_plan_form *form, size_t page);
+uint64_t rung_form_slice_bytes(const rung_plan_form *form);
+
+/* ---- state */
+typedef struct rung_kv_class {
+  int64_t window;
+  uint32_t ring;      /* blocks per sequence */
+  size_t block_bytes; /* all layers of the class */
+  rung_region region;
+  uint32_t *table; /* [sequences][ring] */
+  bool used;
+} rung_kv_class;
+typedef struct rung_state_item {
+  const char *name;
+  rung_value_type type;
+  uint32_t class_; /* of a kv state */
+  rung_kv_view kv;
+  rung_region region; /* of a dense state */
+  uint64_t bytes;
+} rung_state_item;
+enum { RUNG_MAX_KV_CLASSES = 4 };
+struct rung_state {
+  atomic_int references;
+  rung_host *host;
+  rung_template *template_;
+  int32_t sequences;
+  int64_t capacity, chunk;
+  rung_kv_class class_[RUNG_MAX_KV_CLASSES];
+  uint32_t classes;
+  rung_state_item *item; /* in the order of the plan's states */
+  uint32_t items;
+  int64_t *length;   /* [sequences] */
+};
+/* Memory for positions [past, past + count) of a sequence in every class. */
+rung_status rung_state_grow(rung_state *state, int32_t slot, int64_t past, int64_t count, rung_error *error);
+uint64_t rung_state_predict(const rung_program *program, const rung_lengths *lengths, size_t page);
+
+/* ---- resolved bindings */
+enum { RUNG_REMEMBERED = 4 };
+typedef struct rung_resolved {
+  bool valid;
+  uint64_t stamp;      /* when last used */
+  uint64_t root_stamp; /* context->root_stamp that the bases were made from */
+  uint64_t commit_stamp;
+  int64_t symbol[RUNG_MAX_SYMBOLS];
+  int64_t *dim;
+  int64_t *role;
+  int64_t *shape; /* extents and strides of all refs, one after another */
+  rung_operand *operand;
+  uint8_t *variant;
+  uint64_t scratch;
+} rung_resolved;
+
+typedef struct rung_bound {
+  rung_tensor tensor;
+  bool set;   /* extents are known */
+  bool owned; /* data is the context's */
+  bool copy;  /* irregular memory of the caller: copied at run */
+} rung_bound;
+
+struct rung_context {
+  rung_host *host;
+  rung_template *template_;
+  rung_view *view;
+  rung_state *state;
+  rung_program *program;
+  rung_context_options options;
+  int threads;
+  rung_region arena, scratch;
+  uint8_t **root; /* by plan root */
+  uint32_t roots;
+  uint64_t root_stamp, commit_stamp, clock;
+  rung_resolved resolved[RUNG_REMEMBERED];
+  void *resolved_memory;
+  size_t resolved_bytes;
+  rung_bound *input, *output;
+  int64_t extent[RUNG_MAX_SYMBOLS]; /* set by the caller, RUNG_UNBOUND otherwise */
+  rung_rows *rows;
+  int32_t rows_count, rows_capacity;
+  bool rows_set;
+  atomic_int cancel;
+  uint64_t random[2];
+  rung_step_fn *on_step;
+  void *on_step_self;
+  rung_error error;
+};
+
+/* resolve.c */
+size_t rung_resolved_bytes(const rung_plan *plan);
+void rung_resolved_carve(rung_resolved *resolved, const rung_plan *plan, uint8_t **memory);
+/* Dims, shapes, variants from resolved->symbol. */
+rung_status rung_resolve(const rung_plan *plan, rung_resolved *resolved, rung_error *error);
+void rung_resolve_bases(const rung_plan *plan, rung_resolved *resolved, uint8_t *const *root);
+/* Gives symbols their values from an input's extents; refuses conflicts. */
+rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_t *extent, int64_t *symbol, rung_error *error);
+rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, rung_error *error);
+/* Pages that buffers touch at these dims, in bytes. */
+rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page, rung_error *error, uint64_t *out_bytes);
+uint64_t rung_plan_scratch(const rung_plan *plan, const rung_resolved *resolved);
+/* Walks the steps of a run (run.c). */
+rung_status rung_run_steps(rung_context *context, rung_resolved *now);
+rung_status rung_context_commit(rung_context *context, rung_resolved *now);
+
+/* The backends there are (device.c). */
+extern const rung_backend rung_backend_ref;
+extern const rung_backend rung_backend_cpu;
+
+#endif

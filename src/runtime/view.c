@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ * Views: the forms made from a store's weights. A form is packed once, in slices whose source pages are let go before the
+ * next, so that loading never holds two copies of a model. */
+#include <string.h>
+
+#include "ops/attrs.h"
+#include "runtime/runtime.h"
+
+enum { SLICE = 4 << 20 };
+
+rung_status rung_view_create(rung_weights *weights, rung_error *error, rung_view **out_view) {
+  if (!weights || !out_view) return rung_fail(error, RUNG_INVALID_ARGUMENT, "view: weights and out_view are required");
+  rung_host *host = rung_weights_host(weights);
+  rung_view *view = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *view, 0);
+  if (!view) return rung_fail(error, RUNG_OUT_OF_MEMORY, "view: out of memory");
+  if (!rung_mutex_init(&view->lock)) {
+    rung_host_free(host, RUNG_MEMORY_host, view, sizeof *view);
+    return rung_fail(error, RUNG_SYSTEM, "view: no lock");
+  }
+  atomic_init(&view->references, 1);
+  rung_host_retain(host);
+  rung_weights_retain(weights);
+  view->host = host;
+  view->weights = weights;
+  *out_view = view;
+  return RUNG_OK;
+}
+
+void rung_view_retain(rung_view *view) {
+  if (view) atomic_fetch_add(&view->references, 1);
+}
+
+static void form_destroy(rung_view *view, rung_form *form) {
+  rung_region_finish(&form->region);
+  rung_host_free(view->host, RUNG_MEMORY_host, form->source, form->sources * sizeof *form->source);
+  rung_host_free(view->host, RUNG_MEMORY_host, form, sizeof *form);
+}
+
+void rung_view_release(rung_view *view) {
+  if (!view || atomic_fetch_sub(&view->references, 1) != 1) return;
+  while (view->form) {
+    rung_form *next = view->form->next;
+    form_destroy(view, view->form);
+    view->form = next;
+  }
+  while (view->pinned) {
+    rung_pinned *next = view->pinned->next;
+    rung_weights_unaccount(view->weights, view->pinned->entry);
+    rung_host_free(view->host, RUNG_MEMORY_host, view->pinned, sizeof *view->pinned);
+    view->pinned = next;
+  }
+  rung_mutex_finish(&view->lock);
+  rung_weights_release(view->weights);
+  rung_host *host = view->host;
+  rung_host_free(host, RUNG_MEMORY_host, view, sizeof *view);
+  rung_host_release(host);
+}
+
+rung_memory rung_view_memory(const rung_view *view) {
+  rung_memory m = {0};
+  if (!view) return m;
+  rung_mutex_lock((rung_mutex *)&view->lock);
+  for (const rung_form *f = view->form; f; f = f->next) m.packed += f->region.committed;
+  for (const rung_pinned *p = view->pinned; p; p = p->next) m.weights += p->entry->bytes;
+  rung_mutex_unlock((rung_mutex *)&view->lock);
+  return m;
+}
+
+/* ---- sources */
+
+static rung_status find_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const rung_tensor_entry **out_entry) {
+  const rung_tensor_entry *entry = rung_weights_find(view->weights, want->name);
+  if (!entry) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" is not in the store", want->name);
+  if (!entry->data) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" is declared but not loaded", want->name);
+  if (entry->type != want->type.type)
+    return rung_fail(error, RUNG_TYPE_MISMATCH, "weight \"%s\" is %s in the store, the program wants %s", want->name, rung_type_name(entry->type),
+                     rung_type_name(want->type.type));
+  if (entry->rank != want->type.rank)
+    return rung_fail(error, RUNG_SHAPE_MISMATCH, "weight \"%s\" has rank %d in the store, the program wants %d", want->name, entry->rank, want->type.rank);
+  *out_entry = entry;
+  return RUNG_OK;
+}
+
+rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data) {
+  const rung_tensor_entry *entry;
+  RUNG_TRY(find_weight(view, want, error, &entry));
+  rung_mutex_lock(&view->lock);
+  rung_status status = RUNG_OK;
+  const rung_pinned *pinned = view->pinned;
+  while (pinned && pinned->entry != entry) pinned = pinned->next;
+  if (!pinned) {
+    rung_pinned *p = rung_host_alloc(view->host, RUNG_MEMORY_host, sizeof *p, 0);
+    if (!p) status = rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", want->name);
+    if (p && !(status = rung_weights_account(view->weights, entry, error))) {
+      *p = (rung_pinned){view->pinned, entry};
+      view->pinned = p;
+    } else {
+      rung_host_free(view->host, RUNG_MEMORY_host, p, sizeof *p);
+    }
+  }
+  rung_mutex_unlock(&view->lock);
+  if (!status) *out_data = entry->data;
+  return status;
+}
+
+/* ---- packing */
+
+typedef struct packing {
+  const rung_layout *layout;
+  const rung_form *form;
+  uint64_t row_bytes; /* of a source row */
+  int64_t rows, k;    /* of the form */
+  int64_t panel;      /* rows per unit of work */
+  uint64_t panel_bytes;
+  int64_t first; /* panel of this slice */
+} packing;
+
+enum { MAX_PANEL = 256 };
+
+/* Row r of the form: concat puts the members one after another, interleave takes `panel` rows from each in turn. */
+static const uint8_t *source_row(const packing *p, int64_t r, uint32_t *out_source, int64_t *out_row) {
+  const rung_form *f = p->form;
+  uint32_t s = 0;
+  if (f->recipe == RUNG_FORM_INTERLEAVE) {
+    const int64_t group = r / f->panel;
+    s = (uint32_t)(group % f->sources);
+    r = group / f->sources * f->panel + r % f->panel;
+  } else {
+    int64_t rows;
+    for (; s + 1 < f->sources; s++, r -= rows) {
+      rows = 1;
+      for (int i = 0; i < f->source[s]->rank - 1; i++) rows *= f->source[s]->extent[i];
+      if (r < rows) break;
+    }
+  }
+  *out_source = s;
+  *out_row = r;
+  return (const uint8_t *)f->source[s]->data + (uint64_t)r * p->row_bytes;
+}
+
+static void pack_panel(void *self, int64_t task, int thread) {
+  (void)thread;
+  const packing *p = self;
+  const int64_t panel = p->first + task, first = panel * p->panel;
+  const int64_t rows = p->rows - first < p->panel ? p->rows - first : p->panel;
+  uint8_t *out = p->form->region.base + (uint64_t)panel * p->panel_bytes;
+  const uint8_t *row[MAX_PANEL];
+  uint32_t source;
+  int64_t at;
+  for (int64_t i = 0; i < rows; i++) row[i] = source_row(p, first + i, &source, &at);
+  if (p->layout) {
+    p->layout->pack(row, rows, p->k, out);
+    return;
+  }
+  for (int64_t i = 0; i < rows; i++) memcpy(out + (uint64_t)i * p->row_bytes, row[i], p->row_bytes);
+}
+
+/* Lets the source pages of form rows [first, limit) go, run by run of rows that lie together. */
+static void let_go(rung_view *view, const packing *p, int64_t first, int64_t limit) {
+  uint32_t source = 0, start_source = 0;
+  int64_t row = 0, start = 0, count = 0;
+  for (int64_t r = first; r <= limit; r++) {
+    if (r < limit) source_row(p, r, &source, &row);
+    if (count && (r == limit || source != start_source || row != start + count)) {
+      rung_weights_let_go(view->weights, p->form->source[start_source], (uint64_t)start * p->row_bytes, (uint64_t)count * p->row_bytes);
+      count = 0;
+    }
+    if (!count) start = row, start_source = source;
+    count++;
+  }
+}
+
+static int64_t form_rows(const rung_plan_form *form, const rung_dims *dims, int64_t *out_k) {
+  int64_t rows = 1, extent = 1;
+  for (int i = 0; i < form->type.rank; i++) {
+    rung_dims_is_constant(dims, form->type.extent[i], &extent);
+    if (i < form->type.rank - 1) rows *= extent;
+  }
+  *out_k = extent;
+  return rows;
+}
+
+uint64_t rung_form_committed(const rung_plan_form *form, size_t page) { return (form->bytes + page - 1) / page * page; }
+uint64_t rung_form_slice_bytes(const rung_plan_form *form) { return form->bytes < SLICE ? form->bytes : SLICE; }
+
+static rung_status pack(rung_view *view, const rung_program *program, const rung_plan_form *want, rung_form *form, rung_error *error) {
+  const rung_plan *plan = program->plan;
+  packing p = {.layout = rung_target_layout(plan->target, want->type.layout), .form = form};
+  p.rows = form_rows(want, &plan->dims, &p.k);
+  p.row_bytes = rung_type_bytes(want->type.type, (uint64_t)p.k);
+  p.panel = p.layout ? p.layout->panel : 16;
+  p.panel_bytes = p.layout ? p.layout->panel_bytes(p.k) : p.row_bytes * 16;
+  if (p.panel > MAX_PANEL) return rung_fail(error, RUNG_INTERNAL, "layout %s: panels of %d rows", p.layout->name, (int)p.panel);
+  const int64_t panels = (p.rows + p.panel - 1) / p.panel;
+  int64_t step = p.panel_bytes ? (int64_t)(SLICE / p.panel_bytes) : panels;
+  if (step < 1) step = 1;
+  const uint64_t slice = rung_form_slice_bytes(want);
+  RUNG_TRY(rung_host_account(view->host, RUNG_MEMORY_load, slice, error));
+  for (p.first = 0; p.first < panels; p.first += step) {
+    const int64_t count = panels - p.first < step ? panels - p.first : step;
+    rung_pool_run(program->template_->device->pool, program->template_->threads, count, pack_panel, &p);
+    const int64_t first = p.first * p.panel, limit = (p.first + count) * p.panel;
+    let_go(view, &p, first, limit < p.rows ? limit : p.rows);
+  }
+  rung_host_unaccount(view->host, RUNG_MEMORY_load, slice);
+  return RUNG_OK;
+}
+
+static bool same_form(const rung_form *form, const rung_form_attrs *attrs, const rung_tensor_entry *const *source, uint32_t sources) {
+  if (form->recipe != attrs->recipe || form->panel != attrs->panel || form->layout != attrs->layout || form->sources != sources) return false;
+  return memcmp(form->source, source, sources * sizeof *source) == 0;
+}
+
+static rung_status form_create(rung_view *view, const rung_program *program, const rung_plan_form *want, const rung_tensor_entry *const *source,
+                               rung_error *error, rung_form **out_form) {
+  const rung_form_attrs *attrs = want->node->attrs;
+  if (attrs->recipe == RUNG_FORM_BODY) return rung_fail(error, RUNG_UNSUPPORTED, "forms computed by a body are not made by this version");
+  rung_form *form = rung_host_alloc(view->host, RUNG_MEMORY_host, sizeof *form, 0);
+  const rung_tensor_entry **entries = rung_host_array(view->host, want->weights, sizeof *entries);
+  if (!form || !entries) {
+    rung_host_free(view->host, RUNG_MEMORY_host, form, sizeof *form);
+    rung_host_free(view->host, RUNG_MEMORY_host, entries, want->weights * sizeof *entries);
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "form of \"%s\": out of memory", source[0]->name);
+  }
+  memcpy(entries, source, want->weights * sizeof *entries);
+  *form = (rung_form){.recipe = attrs->recipe, .panel = attrs->panel, .layout = (uint16_t)attrs->layout, .sources = want->weights, .source = entries};
+  rung_status status = rung_region_init(&form->region, view->host, RUNG_MEMORY_packed, want->bytes ? want->bytes : 1, error);
+  if (!status && want->bytes) status = rung_region_commit(&form->region, 0, want->bytes, error);
+  if (!status) status = pack(view, program, want, form, error);
+  if (status) {
+    form_destroy(view, form);
+    return rung_fail_prefix(error, status, "form of \"%s\"", source[0]->name);
+  }
+  *out_form = form;
+  return RUNG_OK;
+}
+
+rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error, const uint8_t **out_data) {
+  const rung_plan_form *want = &program->plan->form[index];
+  const rung_tensor_entry **source = rung_host_array(view->host, want->weights, sizeof *source);
+  if (!source) return rung_fail(error, RUNG_OUT_OF_MEMORY, "form: out of memory");
+  rung_status status = RUNG_OK;
+  for (uint32_t i = 0; i < want->weights && !status; i++)
+    status = find_weight(view, &program->plan->weight[program->plan->form_weight[want->weight + i]], error, &source[i]);
+  if (!status) {
+    rung_mutex_lock(&view->lock);
+    rung_form *form = view->form;
+    while (form && !same_form(form, want->node->attrs, source, want->weights)) form = form->next;
+    if (!form && !(status = form_create(view, program, want, source, error, &form))) {
+      form->next = view->form;
+      view->form = form;
+    }
+    if (!status) *out_data = form->region.base;
+    rung_mutex_unlock(&view->lock);
+  }
+  rung_host_free(view->host, RUNG_MEMORY_host, source, want->weights * sizeof *source);
+  return status;
+}
