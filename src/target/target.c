@@ -10,8 +10,9 @@ void rung_match_init(rung_match *match, const rung_graph *graph, const rung_node
   match->node = node;
   match->n_in = node->n_in < RUNG_COUNT(match->in) ? node->n_in : (uint32_t)RUNG_COUNT(match->in);
   for (uint32_t i = 0; i < match->n_in; i++) match->in[i] = rung_graph_value_type(graph, node->in[i]);
-  match->n_out = node->results < RUNG_COUNT(match->out) ? node->results : (uint32_t)RUNG_COUNT(match->out);
-  for (uint32_t i = 0; i < match->n_out; i++) match->out[i] = rung_graph_value_type(graph, node->first_value + i);
+  match->n_out = node->results < RUNG_COUNT(match->out_type) ? node->results : (uint32_t)RUNG_COUNT(match->out_type);
+  for (uint32_t i = 0; i < match->n_out; i++) match->out_type[i] = *rung_graph_value_type(graph, node->first_value + i);
+  match->out = match->out_type;
 }
 
 const rung_layout *rung_target_layout(const rung_target *target, uint16_t id) {
@@ -63,8 +64,8 @@ static bool fits(const rung_target *target, const rung_kernel *row, const rung_m
   }
   for (uint32_t i = 0; row->n_out_type && i < match->n_out; i++) {
     const uint8_t want = row->out_type[last_of(i, row->n_out_type)];
-    if (want != RUNG_ANY_TYPE && want != match->out[i]->type)
-      return short_of(near, 3, row->name, "does not give %s as result %u", rung_type_name(match->out[i]->type), i);
+    if (want != RUNG_ANY_TYPE && want != match->out[i].type)
+      return short_of(near, 3, row->name, "does not give %s as result %u", rung_type_name(match->out[i].type), i);
   }
   for (uint32_t i = 0; i < match->n_in; i++) {
     const uint16_t want = row->in_layout[row->n_in_type ? last_of(i, row->n_in_type) : 0];

@@ -22,8 +22,9 @@ typedef struct rung_match {
   const rung_node *node;
   const rung_value_type *in[256];
   uint32_t n_in;
-  const rung_value_type *out[256]; /* the node's results in order */
+  const rung_value_type *out; /* the node's results in order */
   uint32_t n_out;
+  rung_value_type out_type[64]; /* where rung_match_init puts them: a graph keeps them apart */
 } rung_match;
 
 /* One kernel. Rows are listed plain to shiniest; the last that fits wins, and for the sizes that its guard leaves out the
