@@ -15,7 +15,9 @@ static void drop_program(rung_context *c) {
   rung_host_free(c->host, RUNG_MEMORY_host, c->input, (plan->inputs + 1) * sizeof *c->input);
   rung_host_free(c->host, RUNG_MEMORY_host, c->output, (plan->outputs + 1) * sizeof *c->output);
   c->resolved_memory = NULL;
+  rung_host_free(c->host, RUNG_MEMORY_host, c->result, (plan->outputs + 1) * sizeof *c->result);
   c->root = NULL;
+  c->result = NULL;
   c->input = c->output = NULL;
   memset(c->resolved, 0, sizeof c->resolved);
   rung_program_release(c->program);
@@ -54,7 +56,6 @@ void rung_context_destroy(rung_context *c) {
   drop_program(c);
   rung_region_finish(&c->arena);
   rung_region_finish(&c->scratch);
-  rung_host_free(c->host, RUNG_MEMORY_host, c->rows, (size_t)c->rows_capacity * sizeof *c->rows);
   rung_state_release(c->state);
   rung_view_release(c->view);
   rung_template_release(c->template_);
@@ -129,7 +130,8 @@ static rung_status use(rung_context *c, rung_program *program) {
   c->root = rung_host_array(c->host, plan->roots + 1, sizeof *c->root);
   c->input = rung_host_array(c->host, plan->inputs + 1, sizeof *c->input);
   c->output = rung_host_array(c->host, plan->outputs + 1, sizeof *c->output);
-  if (!c->resolved_memory || !c->root || !c->input || !c->output) return rung_fail(e, RUNG_OUT_OF_MEMORY, "context: out of memory");
+  c->result = rung_host_array(c->host, plan->outputs + 1, sizeof *c->result);
+  if (!c->resolved_memory || !c->root || !c->input || !c->output || !c->result) return rung_fail(e, RUNG_OUT_OF_MEMORY, "context: out of memory");
   uint8_t *cursor = c->resolved_memory;
   for (int i = 0; i < RUNG_REMEMBERED; i++) rung_resolved_carve(&c->resolved[i], plan, &cursor);
   RUNG_TRY(reserve(&c->arena, c->host, RUNG_MEMORY_activations, plan->arena_bytes, e));
@@ -283,19 +285,6 @@ static rung_status check_rows(rung_context *c, const rung_rows *rows, int32_t co
   return RUNG_OK;
 }
 
-static rung_status keep_rows(rung_context *c, const rung_rows *rows, int32_t count) {
-  if (count > c->rows_capacity) {
-    rung_rows *grown = rung_host_array(c->host, (size_t)count, sizeof *grown);
-    if (!grown) return rung_fail(&c->error, RUNG_OUT_OF_MEMORY, "rows: out of memory for %d sequences", count);
-    rung_host_free(c->host, RUNG_MEMORY_host, c->rows, (size_t)c->rows_capacity * sizeof *c->rows);
-    c->rows = grown;
-    c->rows_capacity = count;
-  }
-  if (count) memcpy(c->rows, rows, (size_t)count * sizeof *rows);
-  c->rows_count = count;
-  return RUNG_OK;
-}
-
 rung_status rung_context_set_rows(rung_context *c, const rung_rows *rows, int32_t count) {
   RUNG_TRY(need_program(c));
   const rung_plan *plan = c->program->plan;
@@ -315,8 +304,6 @@ rung_status rung_context_set_rows(rung_context *c, const rung_rows *rows, int32_
     if (total > INT32_MAX) return rung_fail(&c->error, RUNG_OVERFLOW, "rows: more than 2^31 rows");
   }
   offsets[count] = (int32_t)total;
-  RUNG_TRY(keep_rows(c, rows, count));
-  c->rows_set = true;
   return RUNG_OK;
 }
 
@@ -330,7 +317,6 @@ static rung_status read_rows(rung_context *c, int64_t total_rows) {
   if (n > INT32_MAX || offsets->extent[0] != n + 1 || past->extent[0] != n)
     return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "ragged inputs: %" PRId64 " offsets, %" PRId64 " slots, %" PRId64 " pasts", offsets->extent[0], n, past->extent[0]);
   if (o[0] != 0) return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "ragged inputs: offsets begin at %d, not 0", o[0]);
-  if (n > c->rows_capacity) RUNG_TRY(keep_rows(c, NULL, 0));
   for (int64_t i = 0; i < n; i++) {
     if (o[i + 1] < o[i]) return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "ragged inputs: offset %" PRId64 " falls from %d to %d", i + 1, o[i], o[i + 1]);
     if (s[i] < 0 || s[i] >= c->state->sequences || p[i] != c->state->length[s[i]])
@@ -496,7 +482,7 @@ rung_status rung_context_run(rung_context *c) {
   }
   for (int64_t i = 0; i < n; i++) c->state->length[slot[i]] += offsets[i + 1] - offsets[i];
   for (uint32_t i = 0; i < plan->outputs; i++) {
-    rung_tensor *t = &c->output[i].tensor;
+    rung_tensor *t = &c->result[i];
     const rung_plan_output *out = &plan->output[i];
     *t = (rung_tensor){.type = out->type.type, .rank = out->type.rank, .data = c->root[out->root]};
     for (int a = 0; a < t->rank; a++) t->extent[a] = now->dim[out->type.extent[a].id];
@@ -506,9 +492,9 @@ rung_status rung_context_run(rung_context *c) {
 
 rung_status rung_context_output(rung_context *c, int slot, rung_tensor *out_tensor) {
   RUNG_TRY(need_program(c));
-  if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor || !c->output[slot].tensor.data)
+  if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor || !c->result[slot].data)
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output: there is no output %d, or no run has made it", slot);
-  const rung_tensor *t = &c->output[slot].tensor;
+  const rung_tensor *t = &c->result[slot];
   *out_tensor = rung_tensor_dense(t->type, t->rank, t->extent, t->data);
   return RUNG_OK;
 }

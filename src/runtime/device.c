@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cpu/cpu.h"
+#include "backends/ref/ref.h"
 #include "runtime/runtime.h"
 
 static const rung_backend *const backends[] = {&rung_backend_cpu, &rung_backend_ref};

@@ -144,10 +144,8 @@ struct rung_context {
   void *resolved_memory;
   size_t resolved_bytes;
   rung_bound *input, *output;
+  rung_tensor *result; /* of the last run, by output */
   int64_t extent[RUNG_MAX_SYMBOLS]; /* set by the caller, RUNG_UNBOUND otherwise */
-  rung_rows *rows;
-  int32_t rows_count, rows_capacity;
-  bool rows_set;
   atomic_int cancel;
   uint64_t random[2];
   rung_step_fn *on_step;
@@ -170,9 +168,5 @@ uint64_t rung_plan_scratch(const rung_plan *plan, const rung_resolved *resolved)
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
 rung_status rung_context_commit(rung_context *context, rung_resolved *now);
-
-/* The backends there are (device.c). */
-extern const rung_backend rung_backend_ref;
-extern const rung_backend rung_backend_cpu;
 
 #endif
