@@ -81,8 +81,10 @@ typedef struct rung_attention_attrs { double scale; double soft_cap; int64_t win
 typedef struct rung_conv_attrs { rung_i64_list stride; rung_i64_list dilation; rung_i64_list pad_before; rung_i64_list pad_after; int64_t groups; } rung_conv_attrs;
 typedef struct rung_pool_attrs { rung_i64_list kernel; rung_i64_list stride; rung_i64_list dilation; rung_i64_list pad_before; rung_i64_list pad_after; bool ceil; bool count_pad; } rung_pool_attrs;
 
-/* ---- random_uniform/random_normal: shape, from the context's generator. */
+/* ---- random_uniform, random_normal: f32 of a shape, from the context's generator (random.c says which numbers). `seed`
+ * names a stream of its own. */
 typedef struct rung_random_attrs { rung_dim_list shape; double low; double high; int64_t seed; } rung_random_attrs;
+typedef struct rung_random_normal_attrs { rung_dim_list shape; double mean; double deviation; int64_t seed; } rung_random_normal_attrs;
 /* ---- nonzero(x) -> i64[rank, n]: n is a symbol bound when the step has run; `symbol` names it. */
 typedef struct rung_nonzero_attrs { const char *symbol; } rung_nonzero_attrs;
 /* ---- range(start, n as extent) */
