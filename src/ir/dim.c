@@ -481,12 +481,8 @@ static bool flatten(const rung_dims *dims, rung_dim_kind kind, uint32_t id, uint
   return true;
 }
 
-/* Is a - b >= 0 whatever the symbols are? */
 static bool never_less(const rung_dims *dims, uint32_t a, uint32_t b) {
-  rung_poly p, q;
-  rung_poly_load(dims, (rung_dim){a}, &p);
-  rung_poly_load(dims, (rung_dim){b}, &q);
-  return rung_poly_add_scaled(dims, &p, &q, -1) && rung_poly_interval(dims, &p).lo >= 0;
+  return rung_dims_difference(dims, (rung_dim){a}, (rung_dim){b}).lo >= 0;
 }
 
 /* Leaves out operands that another one always beats (of two that always tie, the later). */
@@ -545,13 +541,17 @@ bool rung_dims_is_constant(const rung_dims *dims, rung_dim dim, int64_t *out_val
   return true;
 }
 
-rung_dim_relation rung_dims_compare(rung_dims *dims, rung_dim a, rung_dim b) {
-  if (!valid(dims, a) || !valid(dims, b)) return RUNG_DIM_UNKNOWN;
-  if (a.id == b.id) return RUNG_DIM_EQUAL;
+rung_interval rung_dims_difference(const rung_dims *dims, rung_dim a, rung_dim b) {
   rung_poly p, q;
   rung_poly_load(dims, a, &p);
   rung_poly_load(dims, b, &q);
-  if (!rung_poly_add_scaled(dims, &p, &q, -1)) return RUNG_DIM_UNKNOWN;
-  const rung_interval interval = rung_poly_interval(dims, &p);
+  if (!rung_poly_add_scaled(dims, &p, &q, -1)) return (rung_interval){-RUNG_DIM_INFINITE, RUNG_DIM_INFINITE};
+  return rung_poly_interval(dims, &p);
+}
+
+rung_dim_relation rung_dims_compare(rung_dims *dims, rung_dim a, rung_dim b) {
+  if (!valid(dims, a) || !valid(dims, b)) return RUNG_DIM_UNKNOWN;
+  if (a.id == b.id) return RUNG_DIM_EQUAL;
+  const rung_interval interval = rung_dims_difference(dims, a, b);
   return interval.lo > 0 || interval.hi < 0 ? RUNG_DIM_DIFFERENT : RUNG_DIM_UNKNOWN;
 }

@@ -101,6 +101,12 @@ bool rung_dims_is_constant(const rung_dims *dims, rung_dim dim, int64_t *out_val
 typedef enum rung_dim_relation { RUNG_DIM_EQUAL, RUNG_DIM_DIFFERENT, RUNG_DIM_UNKNOWN } rung_dim_relation;
 rung_dim_relation rung_dims_compare(rung_dims *dims, rung_dim a, rung_dim b);
 
+/* a - b over the declared ranges, without adding it to the table. INT64_MAX: no bound above, -INT64_MAX: none below. */
+typedef struct rung_interval {
+  int64_t lo, hi;
+} rung_interval;
+rung_interval rung_dims_difference(const rung_dims *dims, rung_dim a, rung_dim b);
+
 /* Index of a symbol by name, -1 if there is none. */
 int rung_dims_find_symbol(const rung_dims *dims, const char *name, size_t length);
 
@@ -111,8 +117,10 @@ int rung_dims_find_symbol(const rung_dims *dims, const char *name, size_t length
 rung_status rung_dims_evaluate(const rung_dims *dims, const int64_t *symbol, int64_t *out_value, rung_error *error);
 /* Smallest and largest value of every dim (arrays of dims->count) when each symbol i lies in [lo[i], hi[i]]: interval
  * arithmetic, saturated at +-INT64_MAX. A made symbol's hi is the smaller of the given one and its bound. */
-void rung_dims_upper(const rung_dims *dims, const int64_t *lo, const int64_t *hi, int64_t *out_lower,
-                     int64_t *out_upper);
+void rung_dims_bounds(const rung_dims *dims, const int64_t *lo, const int64_t *hi, int64_t *out_lower,
+                      int64_t *out_upper);
+/* Only the largest. Needs memory for the smallest: without it false, and every value is INT64_MAX (no bound). */
+bool rung_dims_upper(const rung_dims *dims, const int64_t *lo, const int64_t *hi, int64_t *out_upper);
 
 void rung_dims_print(const rung_dims *dims, rung_dim dim, rung_text *out);
 /* Reads an expression as printed: + - * / % with the usual order, min(a,b), max(a,b), parentheses, names, integers. On

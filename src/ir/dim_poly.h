@@ -24,9 +24,6 @@ typedef struct rung_poly {
 
 /* A saturating interval: RUNG_DIM_INFINITE is "no bound above", its negative "no bound below". */
 #define RUNG_DIM_INFINITE INT64_MAX
-typedef struct rung_interval {
-  int64_t lo, hi;
-} rung_interval;
 rung_interval rung_interval_add(rung_interval a, rung_interval b);
 rung_interval rung_interval_mul(rung_interval a, rung_interval b);
 rung_interval rung_interval_floordiv(rung_interval a, rung_interval b); /* b above 0 */

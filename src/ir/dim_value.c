@@ -97,8 +97,8 @@ static rung_interval symbol_interval(const rung_dims *dims, uint8_t index, const
   return out;
 }
 
-void rung_dims_upper(const rung_dims *dims, const int64_t *lo, const int64_t *hi, int64_t *out_lower,
-                     int64_t *out_upper) {
+void rung_dims_bounds(const rung_dims *dims, const int64_t *lo, const int64_t *hi, int64_t *out_lower,
+                      int64_t *out_upper) {
   out_lower[0] = out_upper[0] = 0;
   for (uint32_t id = 1; id < dims->count; id++) {
     const rung_dim_node *node = &dims->node[id];
@@ -133,4 +133,15 @@ void rung_dims_upper(const rung_dims *dims, const int64_t *lo, const int64_t *hi
     out_lower[id] = out.lo;
     out_upper[id] = out.hi;
   }
+}
+
+bool rung_dims_upper(const rung_dims *dims, const int64_t *lo, const int64_t *hi, int64_t *out_upper) {
+  int64_t *lower = (int64_t *)rung_host_array(dims->host, dims->count, sizeof *lower);
+  if (!lower) {
+    for (uint32_t id = 0; id < dims->count; id++) out_upper[id] = INT64_MAX;
+    return false;
+  }
+  rung_dims_bounds(dims, lo, hi, lower, out_upper);
+  rung_host_free(dims->host, RUNG_MEMORY_host, lower, dims->count * sizeof *lower);
+  return true;
 }
