@@ -97,6 +97,7 @@ double rung_gguf_entry_f64(const rung_gguf_entry *entry, uint64_t i);
 rung_gguf_text rung_gguf_entry_text(const rung_gguf_entry *entry, uint64_t i);
 /* "u32", "string", ...; never NULL */
 const char *rung_gguf_kind_name(rung_gguf_kind kind);
+size_t rung_gguf_kind_bytes(rung_gguf_kind kind); /* of one element; 0 for strings and arrays */
 
 /* Single values. NOT_FOUND: no such key; TYPE_MISMATCH: another kind, or an array; OUT_OF_RANGE: an integer that does
  * not fit. Integers of any width and sign are taken where an integer is asked for, f32 and f64 where a float is. */

@@ -61,9 +61,6 @@ typedef struct gguf_shown {
 } gguf_shown;
 gguf_shown rung_gguf_show(rung_gguf_text text);
 
-/* Bytes of one element; 0 for strings and arrays. */
-uint64_t rung_gguf_kind_bytes(rung_gguf_kind kind);
-
 /* Builds the table over `count` names; CORRUPT_FILE if one comes twice. */
 typedef rung_gguf_text gguf_name_fn(const rung_gguf *gguf, size_t index);
 rung_status rung_gguf_names_build(rung_gguf *gguf, gguf_names *names, gguf_name_fn *name, size_t count,

@@ -20,7 +20,7 @@ static const struct {
 
 static bool is_kind(uint32_t kind) { return kind < RUNG_GGUF_KINDS; }
 const char *rung_gguf_kind_name(rung_gguf_kind kind) { return is_kind((uint32_t)kind) ? kinds[kind].name : "?"; }
-uint64_t rung_gguf_kind_bytes(rung_gguf_kind kind) { return is_kind((uint32_t)kind) ? kinds[kind].bytes : 0; }
+size_t rung_gguf_kind_bytes(rung_gguf_kind kind) { return is_kind((uint32_t)kind) ? kinds[kind].bytes : 0; }
 
 /* ---- the checking pass */
 

@@ -67,14 +67,8 @@ static rung_text *begin_key(rung_gguf_writer *writer, const char *key, size_t le
   return &writer->key_bytes;
 }
 
-/* Bytes of one element of a kind of fixed size. */
-static size_t kind_bytes(rung_gguf_kind kind) {
-  static const uint8_t sizes[RUNG_GGUF_KINDS] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  return (unsigned)kind < RUNG_GGUF_KINDS ? sizes[kind] : 0;
-}
-
 static bool refuse(rung_gguf_writer *writer, const char *key, rung_gguf_kind kind) {
-  if (kind_bytes(kind)) return false;
+  if (rung_gguf_kind_bytes(kind)) return false;
   if (!writer->failed.status) {
     (void)rung_fail(&writer->failed, RUNG_INVALID_ARGUMENT, "metadata key '%s': kind %d has no fixed size", key,
                     (int)kind);
@@ -86,7 +80,7 @@ void rung_gguf_put_value(rung_gguf_writer *writer, const char *key, rung_gguf_ki
   if (refuse(writer, key, kind)) return;
   rung_text *out = begin_key(writer, key, strlen(key));
   add_u32(out, (uint32_t)kind);
-  rung_text_add(out, (const char *)value, kind_bytes(kind));
+  rung_text_add(out, (const char *)value, rung_gguf_kind_bytes(kind));
 }
 
 void rung_gguf_put_array(rung_gguf_writer *writer, const char *key, rung_gguf_kind kind, const void *values,
@@ -96,7 +90,7 @@ void rung_gguf_put_array(rung_gguf_writer *writer, const char *key, rung_gguf_ki
   add_u32(out, RUNG_GGUF_ARRAY);
   add_u32(out, (uint32_t)kind);
   add_u64(out, count);
-  if (count) rung_text_add(out, (const char *)values, count * kind_bytes(kind));
+  if (count) rung_text_add(out, (const char *)values, count * rung_gguf_kind_bytes(kind));
 }
 
 void rung_gguf_put_u32(rung_gguf_writer *writer, const char *key, uint32_t value) {
@@ -130,7 +124,8 @@ void rung_gguf_put_entry(rung_gguf_writer *writer, const rung_gguf_entry *entry)
   add_u32(out, (uint32_t)entry->kind);
   if (entry->array) add_u64(out, entry->count);
   if (entry->kind != RUNG_GGUF_STRING) {
-    if (entry->count) rung_text_add(out, (const char *)entry->data, (size_t)entry->count * kind_bytes(entry->kind));
+    if (entry->count)
+      rung_text_add(out, (const char *)entry->data, (size_t)entry->count * rung_gguf_kind_bytes(entry->kind));
     return;
   }
   for (uint64_t i = 0; i < entry->count; i++) {
