@@ -22,6 +22,9 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/rung-config-version.cmak
 install(FILES "${PROJECT_BINARY_DIR}/rung-config.cmake" "${PROJECT_BINARY_DIR}/rung-config-version.cmake"
         DESTINATION "${rung_package_folder}")
 
+# From the folder of rung.pc up to the prefix, so that an installation can be moved; lib may be lib/<triplet>.
+file(RELATIVE_PATH rung_pc_up "/x/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/x")
+string(REGEX REPLACE "/$" "" rung_pc_up "${rung_pc_up}")
 string(REPLACE ";" " " rung_pc_requires "${rung_library_modules}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/rung.pc.in" "${PROJECT_BINARY_DIR}/rung.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/rung.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
