@@ -3,6 +3,8 @@
 Each family maps token ids to the final hidden rows; `Model.logits` applies the output matrix. Attention is computed whole,
 with a mask, so that chunking, caches and windows of the code under test meet something that has none of them.
 """
+import math
+
 import numpy as np
 
 from oracle.weights import Weights
@@ -19,7 +21,7 @@ def silu(x):
 
 def gelu_tanh(x):
     """The tanh form of GELU (Hendrycks and Gimpel 2016)."""
-    return 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x ** 3)))
+    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x ** 3)))
 
 
 def rope_angles(positions, width, base, scale=1.0):
@@ -116,7 +118,7 @@ def gemma3_hidden(weights, ids):
     local_angles = rope_angles(positions, head_width, get("rope.freq_base_swa", 10000.0))
     global_angles = rope_angles(positions, head_width, get("rope.freq_base", 1e6),
                                 1.0 / get("rope.scaling.factor", 1.0))
-    x = weights.gather("token_embd.weight", ids) * np.sqrt(float(width))
+    x = weights.gather("token_embd.weight", ids) * math.sqrt(width)
     for layer in range(get("block_count")):
         def w(name):
             return weights.tensor("blk.%d.%s.weight" % (layer, name))
