@@ -87,10 +87,10 @@ static const char *const operands_select[] = {"condition", "a", "b", NULL};
                                   .attrs = attrs_##name, .attrs_bytes = sizeof(rung_row_attrs), .infer = infer_FLOAT, \
                                   .decompose = rung_decompose_##name, .expression = #value, .tests = cases1_FLOAT};
 #define UNARY1(name, value, gradient_, p_, p_default, lo, hi, tol, text)             \
-  static const rung_attr attrs_##name[] = {ATTR(p_, p, p_default), {.name = NULL}};  \
+  static const rung_attr attrs_##name[] = {ATTR(p_, p, p_default), {NULL, 0, 0, NULL, NULL, NULL}};  \
   PARAMETERS(name, value, lo, hi, tol, text)
 #define UNARY2(name, value, gradient_, p_, p_default, q_, q_default, lo, hi, tol, text)                       \
-  static const rung_attr attrs_##name[] = {ATTR(p_, p, p_default), ATTR(q_, q, q_default), {.name = NULL}};   \
+  static const rung_attr attrs_##name[] = {ATTR(p_, p, p_default), ATTR(q_, q, q_default), {NULL, 0, 0, NULL, NULL, NULL}};   \
   PARAMETERS(name, value, lo, hi, tol, text)
 #define INTEGER1(name, takes, integer, text)                                                                         \
   const rung_op rung_op_##name = {COMMON(name, 1, operands_x, text), .infer = infer_##takes, .expression = #integer, \

@@ -65,8 +65,8 @@
     operands columns                                                                                                   \
   }
 #define X_OF const rung_value x = in[0]; (void)x;
-#define AB_OF const rung_value a = in[0], b = in[1]; (void)a, (void)b;
-#define ABC_OF const rung_value a = in[0], b = in[1], c = in[2]; (void)a, (void)b, (void)c;
+#define AB_OF const rung_value a = in[0]; const rung_value b = in[1]; (void)a; (void)b;
+#define ABC_OF AB_OF const rung_value c = in[2]; (void)c;
 #define OPERAND(i, column) out_gx[i] = rung_build_unbroadcast(g, column, in[i]);
 #define UNARY(name, takes, form, value, integer, gradient, ...) GRADIENT(name, X_OF, OPERAND(0, gradient))
 #define UNARY1(name, value, gradient, ...) GRADIENT(name, X_OF, OPERAND(0, gradient))

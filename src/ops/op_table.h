@@ -13,9 +13,7 @@
 #include "ops/rows.inc"
 #undef ROW
 
-/* NULL if no op has this name; `name` need not be terminated. */
-const rung_op *rung_op_find(const char *name, size_t length);
-/* For walking: ops with a file first, then rows, each in the order of its list. NULL past the end. */
+/* For walking (rung_op_find is in ir/op.h): ops with a file first, then rows, each in the order of its list. NULL past the end. */
 size_t rung_op_count(void);
 const rung_op *rung_op_at(size_t index);
 
