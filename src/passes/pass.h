@@ -14,6 +14,7 @@ typedef struct rung_pass_env {
   const rung_target *target;
   const rung_compile_options *options;
   rung_text *report; /* what fused, what nearly did and why not: lines for `inspect --fused`; NULL: nobody asks */
+  bool again; /* set by a pass that wants to run once more on its own result */
   rung_error *error;
 } rung_pass_env;
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * quantize: under the fast policy, activations that meet a quantised weight are quantised per row and 32 elements, once
+ * for all products that read them. */
+#include "ops/attrs.h"
+#include "ops/op_table.h"
+#include "passes/pass.h"
+
+static bool wants_a8(const rung_pass_env *env, const rung_graph *g, const rung_node *node) {
+  if (node->op != &rung_op_matmul && node->op != &rung_op_grouped_matmul) return false;
+  if (node->op == &rung_op_matmul && !((const rung_matmul_attrs *)node->attrs)->transpose_b) return false;
+  const rung_value_type *a = rung_graph_value_type(g, node->in[0]), *b = rung_graph_value_type(g, node->in[1]);
+  const rung_op *source = rung_graph_producer(g, node->in[1])->op;
+  int64_t k;
+  return (source == &rung_op_weight || source == &rung_op_form) && a->type == RUNG_TYPE_F32 && rung_type_is_block(b->type) &&
+         env->target->multiplies_a8(b->type) && rung_dims_is_constant(g->dims, a->extent[a->rank - 1], &k) && k % 32 == 0;
+}
+
+rung_status rung_pass_quantize(rung_pass_env *env, const rung_graph *from, rung_graph *to) {
+  rung_rewrite rw;
+  RUNG_TRY(rung_rewrite_init(&rw, from, to, env->error));
+  rung_value *quantized = rung_arena_array(&to->arena, from->values + 1, sizeof *quantized);
+  if (!quantized) return rung_fail(env->error, RUNG_OUT_OF_MEMORY, "out of memory");
+  for (uint32_t i = 0; i < from->nodes; i++) {
+    const rung_node *node = &from->node[i];
+    if (!wants_a8(env, from, node)) {
+      RUNG_TRY(rung_rewrite_copy(&rw, i));
+      continue;
+    }
+    rung_value *a = &quantized[node->in[0]];
+    if (!a->id) {
+      rung_graph_label(to, node->label);
+      *a = rung_graph_op(to, &rung_op_quantize_rows, &rw.map[node->in[0]], 1, NULL);
+    }
+    const rung_node *copy = rung_rewrite_copy_with(&rw, i, (rung_value[]){*a, rw.map[node->in[1]]}, 2);
+    if (!copy) return rung_fail(env->error, rung_graph_status(to), "%s", rung_graph_message(to));
+  }
+  return rung_rewrite_finish(&rw, env->error);
+}
