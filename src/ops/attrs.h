@@ -79,6 +79,8 @@ typedef struct rung_attention_attrs { double scale; double soft_cap; int64_t win
 
 /* ---- convolution and pooling, channels first, as ONNX. */
 typedef struct rung_conv_attrs { rung_i64_list stride; rung_i64_list dilation; rung_i64_list pad_before; rung_i64_list pad_after; int64_t groups; } rung_conv_attrs;
+typedef struct rung_conv_transpose_attrs { rung_i64_list stride; rung_i64_list dilation; rung_i64_list pad_before; rung_i64_list pad_after; int64_t groups; rung_dim_list output; } rung_conv_transpose_attrs;
+/* max_pool(x), average_pool(x); kernel empty: the whole of every spatial axis (global pooling). */
 typedef struct rung_pool_attrs { rung_i64_list kernel; rung_i64_list stride; rung_i64_list dilation; rung_i64_list pad_before; rung_i64_list pad_after; bool ceil; bool count_pad; } rung_pool_attrs;
 
 /* ---- random_uniform, random_normal: f32 of a shape, from the context's generator (random.c says which numbers). `seed`
