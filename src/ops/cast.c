@@ -15,15 +15,7 @@ static rung_status infer(rung_infer *infer) {
   if (!(rung_type_takes(to) & (RUNG_TAKES_PLAIN | RUNG_TAKES_STORAGE)))
     return rung_infer_refuse(infer, RUNG_TYPE_MISMATCH, "nothing can be cast to %s", rung_type_name(to));
   infer->out[0] = rung_value_type_like(&infer->in[0], to);
-  const rung_type_row *row = rung_type_get(to);
-  const rung_value_type *out = &infer->out[0];
-  if (row->block == 1) return RUNG_OK;
-  const rung_dim rest = out->rank ? rung_dims_combine(infer->dims, RUNG_DIM_MOD, out->extent[out->rank - 1],
-                                                      rung_dims_constant(infer->dims, row->block))
-                                  : (rung_dim){0};
-  if (rest.id && rung_dim_is(infer->dims, rest, 0)) return RUNG_OK;
-  return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH, "the last axis must be a multiple of %d for %s", row->block,
-                           row->name);
+  return RUNG_OK;
 }
 
 /* Truncated, and limited to what `type` holds; as the bits of a 64-bit integer. */

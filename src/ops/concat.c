@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * concat: operands one after another along an axis. */
 #include <stddef.h>
+#include <string.h>
 
 #include "ops/build.h"
 #include "ops/reference.h"
@@ -30,10 +31,12 @@ static rung_status reference(const rung_args *args) {
   int64_t at = 0;
   for (int i = 0; i < args->n_in; i++) {
     const rung_units x = rung_units_of(&args->in[i]);
-    rung_units part = x;
-    for (int k = 0; k < y.rank; k++) part.stride[k] = y.stride[k];
-    part.base = rung_unit_at(&y, at * y.stride[axis]);
-    rung_units_copy(&part, &x);
+    int64_t stride[2][RUNG_MAX_RANK];
+    memcpy(stride[0], y.stride, sizeof stride[0]);
+    memcpy(stride[1], x.stride, sizeof stride[1]);
+    rung_walk w;
+    for (rung_walk_begin_strides(&w, x.rank, x.extent, 2, stride); w.live; rung_walk_next(&w))
+      rung_unit_copy(&y, at * y.stride[axis] + w.offset[0], &x, w.offset[1]);
     at += x.extent[axis];
   }
   return RUNG_OK;

@@ -61,7 +61,7 @@ static rung_status reference(const rung_args *args) {
       filled = index < 0;
       from += index * x.stride[axis];
     }
-    if (!filled) memcpy(rung_unit_at(&y, w.offset[0]), rung_unit_at(&x, from), y.bytes);
+    if (!filled) rung_unit_copy(&y, w.offset[0], &x, from);
     else if (rung_operand_is_integer(out)) rung_store_i64(out, w.offset[0], (int64_t)attrs->value);
     else rung_store_f64(out, w.offset[0], attrs->value);
   }

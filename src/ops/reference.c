@@ -6,9 +6,12 @@
 
 #include "ops/shape.h"
 
+static int64_t block_of(rung_type type) {
+  return rung_type_takes(type) == RUNG_TAKES_BLOCK ? rung_type_get(type)->block : 1;
+}
+
 void rung_element_strides(const rung_operand *operand, int64_t *out_stride) {
-  const rung_type_row *row = rung_type_get((rung_type)operand->type);
-  const int64_t block = row ? row->block : 1;
+  const int64_t block = block_of((rung_type)operand->type);
   for (int axis = 0; axis < operand->rank; axis++)
     out_stride[axis] = block > 1 ? (axis == operand->rank - 1 ? 1 : operand->stride[axis] * block) : operand->stride[axis];
 }
@@ -65,8 +68,9 @@ void rung_walk_next(rung_walk *walk) {
 
 rung_units rung_units_of(const rung_operand *operand) {
   const rung_type_row *row = rung_type_get((rung_type)operand->type);
-  rung_units units = {.base = operand->base, .rank = operand->rank, .bytes = row ? row->bytes : 1,
-                      .block = row ? row->block : 1};
+  rung_units units = {.base = operand->base, .rank = operand->rank, .bytes = row ? row->bytes : 1, .per_byte = 1};
+  units.block = block_of((rung_type)operand->type);
+  if (row && units.block == 1) units.per_byte = row->block;
   for (int axis = 0; axis < operand->rank; axis++) {
     units.extent[axis] = operand->extent[axis];
     units.stride[axis] = operand->stride[axis];
@@ -79,13 +83,26 @@ rung_units rung_units_of(const rung_operand *operand) {
   return units;
 }
 
+void rung_unit_copy(const rung_units *to, int64_t to_offset, const rung_units *from, int64_t from_offset) {
+  if (to->per_byte == 1) {
+    memcpy(to->base + (int64_t)to->bytes * to_offset, from->base + (int64_t)from->bytes * from_offset, to->bytes);
+    return;
+  }
+  const int64_t per = to->per_byte, bits = 8 / per;
+  const unsigned mask = (1u << bits) - 1;
+  const unsigned code = from->base[from_offset / per] >> bits * (from_offset % per) & mask;
+  uint8_t *byte = &to->base[to_offset / per];
+  const unsigned kept = *byte & ~(mask << bits * (to_offset % per));
+  *byte = (uint8_t)(kept | code << bits * (to_offset % per));
+}
+
 void rung_units_copy(const rung_units *to, const rung_units *from) {
   int64_t stride[2][RUNG_MAX_RANK];
   memcpy(stride[0], to->stride, sizeof stride[0]);
   memcpy(stride[1], from->stride, sizeof stride[1]);
   rung_walk w;
   for (rung_walk_begin_strides(&w, to->rank, to->extent, 2, stride); w.live; rung_walk_next(&w))
-    memcpy(rung_unit_at(to, w.offset[0]), rung_unit_at(from, w.offset[1]), to->bytes);
+    rung_unit_copy(to, w.offset[0], from, w.offset[1]);
 }
 
 bool rung_operand_is_integer(const rung_operand *operand) {

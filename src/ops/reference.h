@@ -27,7 +27,8 @@ void rung_walk_begin_strides(rung_walk *walk, int rank, const int64_t *extent, i
                              int64_t (*stride)[RUNG_MAX_RANK]);
 void rung_walk_next(rung_walk *walk);
 
-/* Strides of an operand in elements: those of block types count blocks along all axes but the last. */
+/* Strides of an operand in elements: those of block types count blocks along all axes but the last. (Narrow storage
+ * types, two or four a byte, have element strides like any plain type.) */
 void rung_element_strides(const rung_operand *operand, int64_t *out_stride);
 /* The element offset of an index of `rank` entries. */
 int64_t rung_element_offset(const rung_operand *operand, const int64_t *index);
@@ -36,7 +37,8 @@ int64_t rung_element_offset(const rung_operand *operand, const int64_t *index);
  * blocks). So that movement keeps every bit: wide integers, NaN payloads, quantised blocks. */
 typedef struct rung_units {
   uint8_t *base;
-  size_t bytes; /* of a unit */
+  size_t bytes;     /* of a unit */
+  int64_t per_byte; /* units of narrow storage types in a byte; 1 for all others */
   int rank;
   int64_t block; /* elements of a unit along the last axis */
   int64_t extent[RUNG_MAX_RANK], stride[RUNG_MAX_RANK];
@@ -44,9 +46,12 @@ typedef struct rung_units {
 rung_units rung_units_of(const rung_operand *operand);
 /* Copies every unit of `to` from the place in `from` that has the same index; equal extents, `from` may have stride 0. */
 void rung_units_copy(const rung_units *to, const rung_units *from);
+/* Where a unit lies; not for narrow storage types, whose units may share a byte. */
 static inline uint8_t *rung_unit_at(const rung_units *units, int64_t offset) {
   return units->base + (int64_t)units->bytes * offset;
 }
+/* Copies the unit at an offset, in units, of any type. */
+void rung_unit_copy(const rung_units *to, int64_t to_offset, const rung_units *from, int64_t from_offset);
 
 /* Is the operand's type computed in 64-bit integers (integers and bool)? */
 bool rung_operand_is_integer(const rung_operand *operand);

@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * reshape: the same elements in row-major order under other extents. A view where the operand's strides allow it. */
 #include <stddef.h>
-#include <string.h>
 
 #include "ops/build.h"
 #include "ops/reference.h"
 #include "ops/shape.h"
-
-static rung_status check_blocks(const rung_infer *infer, const rung_dim *extent, int rank, const char *what) {
-  const rung_type_row *row = rung_type_get(infer->in[0].type);
-  if (row->block == 1) return RUNG_OK;
-  const rung_dim rest = rank ? rung_dims_combine(infer->dims, RUNG_DIM_MOD, extent[rank - 1],
-                                                 rung_dims_constant(infer->dims, row->block))
-                             : (rung_dim){0};
-  if (rest.id && rung_dim_is(infer->dims, rest, 0)) return RUNG_OK;
-  return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH, "the last axis of the %s must be a multiple of %s's block of %d",
-                           what, row->name, row->block);
-}
 
 static rung_status infer(rung_infer *infer) {
   const rung_reshape_attrs *attrs = (const rung_reshape_attrs *)infer->attrs;
@@ -26,8 +14,6 @@ static rung_status infer(rung_infer *infer) {
   *out = rung_value_type_of(x->type, attrs->shape.count);
   out->place = x->place;
   for (int axis = 0; axis < out->rank; axis++) out->extent[axis] = attrs->shape.dim[axis];
-  RUNG_TRY(check_blocks(infer, x->extent, x->rank, "operand"));
-  RUNG_TRY(check_blocks(infer, out->extent, out->rank, "result"));
   const rung_dim have = rung_dims_product(infer->dims, x->extent, 0, x->rank);
   const rung_dim want = rung_dims_product(infer->dims, out->extent, 0, out->rank);
   RUNG_TRY(rung_infer_dim(infer, have));
@@ -47,7 +33,7 @@ static rung_status reference(const rung_args *args) {
   rung_walk_begin_strides(&from, x.rank, x.extent, 1, stride_x);
   rung_walk_begin_strides(&to, y.rank, y.extent, 1, stride_y);
   for (; from.live && to.live; rung_walk_next(&from), rung_walk_next(&to))
-    memcpy(rung_unit_at(&y, to.offset[0]), rung_unit_at(&x, from.offset[0]), y.bytes);
+    rung_unit_copy(&y, to.offset[0], &x, from.offset[0]);
   return RUNG_OK;
 }
 
@@ -66,12 +52,12 @@ typedef struct side {
 } side;
 
 static side axes_of(rung_dims *dims, const rung_value_type *type) {
-  const rung_type_row *row = rung_type_get(type->type);
+  const bool blocks = rung_type_takes(type->type) == RUNG_TAKES_BLOCK;
   side s = {0};
   for (int axis = 0; axis < type->rank; axis++) {
     rung_dim extent = type->extent[axis];
-    if (axis == type->rank - 1 && row->block > 1)
-      extent = rung_dims_div(dims, extent, rung_dims_constant(dims, row->block));
+    if (axis == type->rank - 1 && blocks)
+      extent = rung_dims_div(dims, extent, rung_dims_constant(dims, rung_type_get(type->type)->block));
     if (rung_dim_is(dims, extent, 1)) continue;
     s.extent[s.n] = extent;
     s.axis[s.n++] = axis;

@@ -197,13 +197,12 @@ void rung_role_elements(rung_dims *dims, const rung_value_type *in, uint32_t n_i
 }
 
 void rung_view_dense_strides(rung_dims *dims, rung_type type, int rank, const rung_dim *extent, rung_dim *out_stride) {
-  const rung_type_row *row = rung_type_get(type);
+  const bool blocks = rung_type_takes(type) == RUNG_TAKES_BLOCK;
   rung_dim stride = rung_one(dims);
   for (int axis = rank - 1; axis >= 0; axis--) {
     out_stride[axis] = stride;
     rung_dim units = extent[axis];
-    if (axis == rank - 1 && row && row->block > 1)
-      units = rung_dims_div(dims, units, rung_dims_constant(dims, row->block));
+    if (axis == rank - 1 && blocks) units = rung_dims_div(dims, units, rung_dims_constant(dims, rung_type_get(type)->block));
     stride = rung_dims_mul(dims, stride, units);
   }
 }

@@ -29,7 +29,7 @@ static rung_status check_axis(rung_infer *infer, const rung_slice_attrs *attrs, 
 static rung_status check_block(rung_infer *infer, const rung_slice_attrs *attrs) {
   const rung_value_type *x = &infer->in[0];
   const rung_type_row *row = rung_type_get(x->type);
-  if (row->block == 1) return RUNG_OK;
+  if (rung_type_takes(x->type) != RUNG_TAKES_BLOCK || x->rank == 0) return RUNG_OK;
   const int last = x->rank - 1;
   const rung_dim block = rung_dims_constant(infer->dims, row->block);
   const rung_dim first = rung_dims_combine(infer->dims, RUNG_DIM_MOD, attrs->start.dim[last], block);
@@ -57,15 +57,16 @@ static rung_status infer(rung_infer *infer) {
 static rung_status reference(const rung_args *args) {
   const rung_slice_attrs *attrs = (const rung_slice_attrs *)args->attrs;
   const rung_units x = rung_units_of(&args->in[0]), y = rung_units_of(&args->out[0]);
-  rung_units cut = x;
-  int64_t offset = 0;
+  int64_t offset = 0, stride[2][RUNG_MAX_RANK] = {{0}};
   for (int axis = 0; axis < x.rank; axis++) {
     const int64_t start = rung_args_dim(args, attrs->start.dim[axis]);
     offset += (axis == x.rank - 1 ? start / x.block : start) * x.stride[axis];
-    cut.stride[axis] = x.stride[axis] * attrs->step.value[axis];
+    stride[0][axis] = y.stride[axis];
+    stride[1][axis] = x.stride[axis] * attrs->step.value[axis];
   }
-  cut.base = rung_unit_at(&x, offset);
-  rung_units_copy(&y, &cut);
+  rung_walk w;
+  for (rung_walk_begin_strides(&w, y.rank, y.extent, 2, stride); w.live; rung_walk_next(&w))
+    rung_unit_copy(&y, w.offset[0], &x, offset + w.offset[1]);
   return RUNG_OK;
 }
 
@@ -115,10 +116,12 @@ static bool view(rung_view_rule *rule) {
   const rung_slice_attrs *attrs = (const rung_slice_attrs *)rule->attrs;
   rung_dims *dims = rule->dims;
   const rung_value_type *x = &rule->in[0];
+  const bool blocks = rung_type_takes(x->type) == RUNG_TAKES_BLOCK;
   const int64_t block = rung_type_get(x->type)->block;
+  if (block > 1 && !blocks) return false; /* a slice of narrow storage may begin inside a byte */
   for (int axis = 0; axis < x->rank; axis++) {
     rung_dim start = attrs->start.dim[axis];
-    if (block > 1 && axis == x->rank - 1) start = rung_dims_div(dims, start, rung_dims_constant(dims, block));
+    if (blocks && axis == x->rank - 1) start = rung_dims_div(dims, start, rung_dims_constant(dims, block));
     rule->out_stride[axis] =
         rung_dims_mul(dims, rule->in_stride[axis], rung_dims_constant(dims, attrs->step.value[axis]));
     if (rung_dim_is(dims, attrs->length.dim[axis], 0)) continue; /* an empty slice may start anywhere */

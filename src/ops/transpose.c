@@ -24,7 +24,7 @@ static rung_status infer(rung_infer *infer) {
     seen |= 1u << from;
     out->extent[axis] = x->extent[from];
   }
-  if (rung_type_is_block(x->type) && x->rank && order->value[x->rank - 1] != x->rank - 1)
+  if (rung_type_takes(x->type) == RUNG_TAKES_BLOCK && x->rank && order->value[x->rank - 1] != x->rank - 1)
     return rung_infer_refuse(infer, RUNG_TYPE_MISMATCH, "blocks of %s run along the last axis, which must stay last",
                              rung_type_name(x->type));
   return RUNG_OK;
