@@ -22,8 +22,7 @@ build:
 
 demo:
 	@sh scripts/setup.sh
-	@$(MAKE) --no-print-directory build >build-demo.log 2>&1 || { cat build-demo.log; exit 1; }
-	@rm -f build-demo.log
+	@$(MAKE) --no-print-directory build >&2
 	@model=$$($(PYTHON) scripts/models.py fetch smollm2) && \
 	  build/release/rung generate -m "$$model" -p "$$QUESTION" -n 64 --temp 0
 

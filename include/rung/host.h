@@ -78,7 +78,8 @@ RUNG_API RUNG_CHECKED rung_status rung_host_create(const rung_host_options *opti
                                                    rung_host **out_host);
 /* Drops the caller's reference; the host goes when nothing made with it is left. NULL allowed. */
 RUNG_API void rung_host_release(rung_host *host);
-/* Bytes held now, and the largest total seen since creation or the last reset of the peak. */
+/* Bytes held now by class, and the largest total over all classes but host (what the budget limits) seen since creation or
+ * the last reset of the peak. */
 RUNG_API rung_memory rung_host_memory(const rung_host *host);
 RUNG_API uint64_t rung_host_peak(const rung_host *host);
 RUNG_API void rung_host_reset_peak(rung_host *host);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Narrow floating-point formats. Everything works on bit patterns: a thread that flushes denormals gets the same result as
- * one that does not. */
+ * Narrow floating-point formats. Everything works on bit patterns: a thread that flushes denormals gets the same result
+ * as one that does not. */
 #include "base/half.h"
 
 #include <stdbool.h>
@@ -24,8 +24,8 @@ static float f32_of_bits(uint32_t bits) {
   return f;
 }
 
-/* The double with the value of f, as bits. A denormal f becomes zero: every format that is narrowed through here rounds it
- * to zero anyway. */
+/* The double with the value of f, as bits. A denormal f becomes zero: every format that is narrowed through here rounds
+ * it to zero anyway. */
 static uint64_t widen_bits(float f) {
   const uint32_t bits = bits_of_f32(f);
   const uint64_t sign = (uint64_t)(bits >> 31) << 63, mantissa = (uint64_t)(bits & 0x7FFFFF) << 29;
@@ -37,8 +37,9 @@ static uint64_t widen_bits(float f) {
 
 static bool is_nan(uint64_t bits) { return (bits & ~((uint64_t)1 << 63)) > (uint64_t)2047 << 52; }
 
-/* Magnitude of a double in a format of man_bits mantissa bits and the given bias, rounded once to nearest even. Exponents
- * above the format's just continue, so that the caller compares with its largest pattern; infinity comes out largest. */
+/* Magnitude of a double in a format of man_bits mantissa bits and the given bias, rounded once to nearest even.
+ * Exponents above the format's just continue, so that the caller compares with its largest pattern; infinity comes out
+ * largest. */
 static uint32_t narrow(uint64_t bits, int man_bits, int bias) {
   const int exponent = (int)(bits >> 52 & 2047);
   if (exponent == 0) return 0; /* below half of any target's smallest */

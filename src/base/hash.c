@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * XXH3, 128-bit variant, seed 0, after its published specification (Y. Collet, xxHash): one short function for each class
- * of lengths, and a loop over 64-byte stripes for long input. Words are read little-endian. */
+ * XXH3, 128-bit variant, seed 0, after its published specification (Y. Collet, xxHash): one short function for each
+ * class of lengths, and a loop over 64-byte stripes for long input. Words are read little-endian. */
 #include "base/hash.h"
 
 #include <string.h>
@@ -162,7 +162,8 @@ static void scramble(uint64_t acc[LANES]) {
 }
 
 static uint64_t merge(const uint64_t acc[LANES], const uint8_t *key, uint64_t start) {
-  for (int i = 0; i < 4; i++) start += folded(acc[2 * i] ^ read64(key + 16 * i), acc[2 * i + 1] ^ read64(key + 16 * i + 8));
+  for (int i = 0; i < 4; i++)
+    start += folded(acc[2 * i] ^ read64(key + 16 * i), acc[2 * i + 1] ^ read64(key + 16 * i + 8));
   return avalanche(start);
 }
 

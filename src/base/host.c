@@ -44,7 +44,8 @@ static rung_status check_allocator(const rung_allocator *given, rung_allocator *
   if (!a.alloc || !a.free) return rung_fail(error, RUNG_INVALID_ARGUMENT, "host: allocator needs alloc and free");
   const int pages = !!a.reserve + !!a.commit + !!a.decommit + !!a.release;
   if (pages != 0 && pages != 4)
-    return rung_fail(error, RUNG_INVALID_ARGUMENT, "host: allocator has %d of the four page calls; give all or none", pages);
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "host: allocator has %d of the four page calls; give all or none",
+                     pages);
   if (pages && (!a.page || (a.page & (a.page - 1))))
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "host: allocator.page %zu is no power of two", a.page);
   if (!pages) a.page = 0;
@@ -55,7 +56,8 @@ static rung_status check_allocator(const rung_allocator *given, rung_allocator *
 rung_status rung_host_create(const rung_host_options *options, rung_error *error, rung_host **out_host) {
   rung_host_options o = rung_host_options_default();
   if (options) {
-    if (!options->size) return rung_fail(error, RUNG_INVALID_ARGUMENT, "host: options.size is 0; use the default first");
+    if (!options->size)
+      return rung_fail(error, RUNG_INVALID_ARGUMENT, "host: options.size is 0; use the default first");
     memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
   }
   rung_allocator allocator;
@@ -103,8 +105,8 @@ static bool take(rung_host *host, rung_memory_class class_, uint64_t bytes) {
     uint64_t total = load(&host->total), sum;
     do {
       if (rung_add_overflows(total, bytes, &sum) || sum > host->budget) return false;
-    } while (!atomic_compare_exchange_weak_explicit(&host->total, &total, sum, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (
+        !atomic_compare_exchange_weak_explicit(&host->total, &total, sum, memory_order_relaxed, memory_order_relaxed));
     raise_peak(host, sum);
   }
   atomic_fetch_add_explicit(&host->held[class_], bytes, memory_order_relaxed);
@@ -129,8 +131,8 @@ rung_status rung_host_would_fit(const rung_host *host, uint64_t bytes, const cha
   const uint64_t total = load(&host->total);
   uint64_t sum;
   if (!rung_add_overflows(total, bytes, &sum) && sum <= host->budget) return RUNG_OK;
-  return rung_fail(error, RUNG_OVER_BUDGET, "%s: %llu bytes more than the %llu held exceed the budget of %llu bytes", what,
-                   (unsigned long long)bytes, (unsigned long long)total, (unsigned long long)host->budget);
+  return rung_fail(error, RUNG_OVER_BUDGET, "%s: %llu bytes more than the %llu held exceed the budget of %llu bytes",
+                   what, (unsigned long long)bytes, (unsigned long long)total, (unsigned long long)host->budget);
 }
 
 rung_status rung_host_account(rung_host *host, rung_memory_class class_, uint64_t bytes, rung_error *error) {

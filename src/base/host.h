@@ -58,8 +58,8 @@ rung_status rung_host_would_fit(const rung_host *host, uint64_t bytes, const cha
 void rung_log(rung_host *host, rung_log_level level, const char *format, ...) RUNG_PRINTF(3, 4);
 void rung_progress(rung_host *host, const char *what, uint64_t done, uint64_t total);
 
-/* Fault injection for tests: when set, called before each allocation, commit, thread start, map and read with the kind;
- * true makes that call fail. NULL in use. */
+/* Fault injection for tests: when set, called before each allocation (reserving addresses too), commit, thread start, map
+ * and read (opening and writing files too) with the kind; true makes that call fail. NULL in use. */
 typedef enum rung_fault { RUNG_FAULT_ALLOC, RUNG_FAULT_COMMIT, RUNG_FAULT_THREAD, RUNG_FAULT_MAP, RUNG_FAULT_READ, RUNG_FAULTS } rung_fault;
 typedef bool rung_fault_fn(void *self, rung_fault kind);
 void rung_host_set_fault(rung_host *host, rung_fault_fn *fn, void *self);

@@ -40,7 +40,8 @@ static uint64_t cpus_v2(const char *folder) {
   char text[TEXT_BYTES];
   int64_t quota, period;
   const char *rest;
-  if (!read_in(folder, "cpu.max", text) || !rung_parse_i64(text, NULL, &quota, &rest) || *rest != ' ') return UINT64_MAX;
+  if (!read_in(folder, "cpu.max", text) || !rung_parse_i64(text, NULL, &quota, &rest) || *rest != ' ')
+    return UINT64_MAX;
   if (!rung_parse_i64(rest + 1, NULL, &period, NULL) || quota <= 0 || period <= 0) return UINT64_MAX;
   return quota < period ? 1 : (uint64_t)(quota / period);
 }
@@ -55,7 +56,8 @@ static uint64_t cpus_v1(const char *folder) {
 static uint64_t memory_in(const char *folder, const char *name) {
   char text[TEXT_BYTES];
   int64_t bytes;
-  return read_in(folder, name, text) && rung_parse_i64(text, NULL, &bytes, NULL) && bytes >= 0 ? (uint64_t)bytes : UINT64_MAX;
+  return read_in(folder, name, text) && rung_parse_i64(text, NULL, &bytes, NULL) && bytes >= 0 ? (uint64_t)bytes
+                                                                                               : UINT64_MAX;
 }
 static uint64_t memory_v2(const char *folder) { return memory_in(folder, "memory.max"); }
 static uint64_t memory_v1(const char *folder) { return memory_in(folder, "memory.limit_in_bytes"); }

@@ -78,9 +78,9 @@ static rung_status open_file(rung_map *map, int file, const rung_source *source,
   struct stat info;
   if (fstat(file, &info)) return rung_fail(error, RUNG_IO, "%s: %s", name, strerror(errno));
   if (!S_ISREG(info.st_mode))
-    return rung_fail(error, RUNG_UNSUPPORTED, "%s: not a regular file; hand its bytes in as memory or a read callback", name);
-  if (source->mode == RUNG_SOURCE_COPY)
-    return read_whole(map, (uint64_t)info.st_size, fetch_file, &file, name, error);
+    return rung_fail(error, RUNG_UNSUPPORTED, "%s: not a regular file; hand its bytes in as memory or a read callback",
+                     name);
+  if (source->mode == RUNG_SOURCE_COPY) return read_whole(map, (uint64_t)info.st_size, fetch_file, &file, name, error);
   return map_pages(map, file, (uint64_t)info.st_size, name, error);
 }
 
@@ -102,8 +102,10 @@ static rung_status open_path(rung_map *map, const rung_source *source, rung_erro
 
 static rung_status open_source(rung_map *map, const rung_source *source, rung_error *error) {
   switch (source->kind) {
-    case RUNG_SOURCE_PATH: return open_path(map, source, error);
-    case RUNG_SOURCE_DESCRIPTOR: return open_file(map, source->descriptor, source, "descriptor", error);
+    case RUNG_SOURCE_PATH:
+      return open_path(map, source, error);
+    case RUNG_SOURCE_DESCRIPTOR:
+      return open_file(map, source->descriptor, source, "descriptor", error);
     case RUNG_SOURCE_MEMORY:
       if (!source->data && source->bytes) return rung_fail(error, RUNG_INVALID_ARGUMENT, "source: data is NULL");
       if (source->bytes > SIZE_MAX / 2) return rung_fail(error, RUNG_OVERFLOW, "source: more bytes than addresses");
@@ -120,7 +122,8 @@ static rung_status open_source(rung_map *map, const rung_source *source, rung_er
 
 rung_status rung_map_open(rung_map *map, rung_host *host, const rung_source *source, rung_error *error) {
   *map = (rung_map){.host = host, .class_ = RUNG_MEMORY_weights};
-  if (!source || !source->size) return rung_fail(error, RUNG_INVALID_ARGUMENT, "source: size is 0; set it to its sizeof");
+  if (!source || !source->size)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "source: size is 0; set it to its sizeof");
   rung_source s = {0};
   memcpy(&s, source, source->size < sizeof s ? source->size : sizeof s);
   const rung_status status = open_source(map, &s, error);

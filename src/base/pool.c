@@ -6,9 +6,9 @@
  *
  *   63 waiter | 62..54 active helpers | 53..45 most helpers | 44..36 joined so far | 35..18 tasks | 17..0 next task
  *
- * A job can be joined while next < tasks and joined < most. That is decided on the word alone, and a successful swap proves
- * that it still was so; only then are the other fields read, which cannot change while a helper is active. Slots of the
- * board are never freed: a helper that looks at an old job sees no more than a word that cannot be joined. */
+ * A job can be joined while next < tasks and joined < most. That is decided on the word alone, and a successful swap
+ * proves that it still was so; only then are the other fields read, which cannot change while a helper is active. Slots
+ * of the board are never freed: a helper that looks at an old job sees no more than a word that cannot be joined. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 
@@ -24,11 +24,11 @@
 #include "base/thread.h"
 
 enum {
-  SLOTS = 64,          /* jobs open at once; more run in their callers alone */
-  MOST_HELPERS = 500,  /* fits 9 bits */
+  SLOTS = 64,           /* jobs open at once; more run in their callers alone */
+  MOST_HELPERS = 500,   /* fits 9 bits */
   MOST_CHUNKS = 260000, /* fits 18 bits with room for every thread to count one past the end */
-  SPIN = 20000,        /* pauses before a helper parks: about 0.3 ms */
-  YIELD_EVERY = 1024   /* pauses between offers of the processor to somebody else */
+  SPIN = 20000,         /* pauses before a helper parks: about 0.3 ms */
+  YIELD_EVERY = 1024    /* pauses between offers of the processor to somebody else */
 };
 
 #define NEXT_ONE ((uint64_t)1)
@@ -52,8 +52,8 @@ typedef struct slot {
   _Alignas(128) _Atomic uint64_t word;
   rung_task_fn *fn;
   void *self;
-  int64_t tasks, grain;  /* a chunk is `grain` tasks: chunks are what the word counts */
-  atomic_uint done;      /* futex of a caller that waits */
+  int64_t tasks, grain; /* a chunk is `grain` tasks: chunks are what the word counts */
+  atomic_uint done;     /* futex of a caller that waits */
 } slot;
 
 struct rung_pool {
@@ -62,7 +62,7 @@ struct rung_pool {
   _Alignas(128) atomic_int open_slots;       /* helpers look at the first so many; grows only */
   atomic_int started, parked;
   atomic_bool stop, forked;
-  atomic_uint epoch; /* futex of parked helpers */
+  atomic_uint epoch;                  /* futex of parked helpers */
   _Alignas(128) pthread_mutex_t lock; /* starting and ending helpers */
   int wanted;
   rung_thread helpers[MOST_HELPERS];
@@ -70,7 +70,9 @@ struct rung_pool {
 
 static rung_pool shared = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_slots = UINT64_MAX};
 
-static void futex_wait(atomic_uint *at, unsigned seen) { syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0); }
+static void futex_wait(atomic_uint *at, unsigned seen) {
+  syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
 static void futex_wake(atomic_uint *at, int count) { syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0); }
 
 /* ---- working on a job ---- */
@@ -129,8 +131,8 @@ static bool help_any(rung_pool *pool) {
   return helped;
 }
 
-/* Sleeps until a caller opens a job. The count is raised before the last look at the board, and callers open the job before
- * they look at the count: one of the two sees the other. */
+/* Sleeps until a caller opens a job. The count is raised before the last look at the board, and callers open the job
+ * before they look at the count: one of the two sees the other. */
 static void park(rung_pool *pool) {
   const unsigned seen = atomic_load(&pool->epoch);
   atomic_fetch_add(&pool->parked, 1);
@@ -158,7 +160,8 @@ static void wake(rung_pool *pool, const slot *mine, int parked, int want) {
   int spare = atomic_load(&pool->started) - parked;
   const int count = atomic_load(&pool->open_slots);
   for (int i = 0; i < count; i++)
-    if (&pool->slots[i] != mine) spare -= (int)active_of(atomic_load_explicit(&pool->slots[i].word, memory_order_relaxed));
+    if (&pool->slots[i] != mine)
+      spare -= (int)active_of(atomic_load_explicit(&pool->slots[i].word, memory_order_relaxed));
   if (spare > 0) want -= spare;
   if (want <= 0) return;
   atomic_fetch_add(&pool->epoch, 1);

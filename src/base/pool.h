@@ -3,8 +3,9 @@
  *
  * A job is executed by its caller; helpers that are idle join it. Tasks are claimed by a counter, so that the caller can
  * always finish alone: concurrent and nested jobs cannot deadlock. Idle helpers spin for a bounded time (dispatch within
- * 0.1 us while work keeps coming), then park. Helpers run with denormals flushed; callers' floating-point state is set on
- * entry and restored on exit by rung_pool_enter/leave. After fork the child starts a fresh pool. */
+ * 0.1 us while work keeps coming), then park. Helpers run with denormals flushed; a caller that wants the same sets its own
+ * state with rung_float_state_set before its first job and restores it after the last. After fork the child starts a fresh
+ * pool; forking inside a task is not supported. */
 #ifndef RUNG_BASE_POOL_H
 #define RUNG_BASE_POOL_H
 

@@ -30,15 +30,18 @@ static size_t next_page(const rung_region *region, size_t page, size_t end, bool
 
 static void set_pages(rung_region *region, size_t page, size_t end, bool value) {
   for (; page < end; page++) {
-    if (value) region->page_bits[word_of(page)] |= bit_of(page);
-    else region->page_bits[word_of(page)] &= ~bit_of(page);
+    if (value)
+      region->page_bits[word_of(page)] |= bit_of(page);
+    else
+      region->page_bits[word_of(page)] &= ~bit_of(page);
   }
 }
 
 static rung_status init_heap(rung_region *region, rung_error *error) {
   region->heap = true;
   /* Zeroed, as fresh pages would be. */
-  region->base = (uint8_t *)rung_host_alloc(region->host, region->class_, region->reserved, rung_host_page(region->host));
+  region->base =
+      (uint8_t *)rung_host_alloc(region->host, region->class_, region->reserved, rung_host_page(region->host));
   if (region->base) {
     region->committed = region->reserved;
     return RUNG_OK;

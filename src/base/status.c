@@ -8,7 +8,8 @@
 const char *rung_status_text(rung_status status) {
   switch (status) {
 #define X(name, value, text) \
-  case RUNG_##name: return text;
+  case RUNG_##name:          \
+    return text;
     RUNG_STATUS_MAP(X)
 #undef X
   }
@@ -18,7 +19,8 @@ const char *rung_status_text(rung_status status) {
 const char *rung_status_name(rung_status status) {
   switch (status) {
 #define X(name, value, text) \
-  case RUNG_##name: return #name;
+  case RUNG_##name:          \
+    return #name;
     RUNG_STATUS_MAP(X)
 #undef X
   }

@@ -5,7 +5,9 @@
 
 #include "base/pool.h"
 
-typedef struct rung_cond { void *opaque[8]; } rung_cond;
+typedef struct rung_cond {
+  void *opaque[8];
+} rung_cond;
 bool rung_cond_init(rung_cond *cond);
 void rung_cond_finish(rung_cond *cond);
 void rung_cond_wait(rung_cond *cond, rung_mutex *mutex); /* wakes up without reason at times, as all conditions do */
@@ -15,7 +17,9 @@ void rung_cond_signal(rung_cond *cond);
 void rung_cond_broadcast(rung_cond *cond);
 
 /* Zeroed is ready. The function runs once, before the first call returns. */
-typedef struct rung_once { void *opaque[1]; } rung_once;
+typedef struct rung_once {
+  void *opaque[1];
+} rung_once;
 void rung_once_run(rung_once *once, void (*fn)(void));
 
 /* The struct must stay where it is until the join. Signals are blocked in the thread, denormals flushed. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A program that sees nothing but the installed headers, in the common part of C11 and C++17. */
-#include "all_headers.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "all_headers.h"
 
 int main(void) {
   rung_error error;

@@ -204,7 +204,8 @@ static void test_faults(void) {
         rung_error error = {0};
         rung_source source = rung_source_path(path);
         source.mode = step == 1 ? RUNG_SOURCE_COPY : RUNG_SOURCE_MAP;
-        const rung_status status = step == 2 ? write_file(other, BYTES, &error) : rung_map_open(&map, host, &source, &error);
+        const rung_status status =
+            step == 2 ? write_file(other, BYTES, &error) : rung_map_open(&map, host, &source, &error);
         rung_host_set_fault(host, NULL, NULL);
         CHECK((status == RUNG_OK) == !fault.hit && (!status || error.message[0]));
         CHECK_EQ_I64(count_entries(), step == 2 && !status ? 2 : 1);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Narrow floats: every pattern reads back, and rounding agrees with a search over all patterns. */
-#include "base/half.h"
-
 #include <math.h>
 
+#include "base/half.h"
 #include "test.h"
 
 static uint32_t bits32(float f) {
@@ -31,7 +30,8 @@ static void test_f16_all(void) {
 /* Halfway between two neighbours goes to the even one; a hair beside it to the nearer. */
 static void test_f16_rounding(void) {
   for (uint16_t h = 0; h < 0x7C00; h++) {
-    const double low = (double)rung_f16_to_f32(h), high = h == 0x7BFF ? 65536 : (double)rung_f16_to_f32((uint16_t)(h + 1));
+    const double low = (double)rung_f16_to_f32(h),
+                 high = h == 0x7BFF ? 65536 : (double)rung_f16_to_f32((uint16_t)(h + 1));
     const double half = (low + high) / 2;
     const uint16_t even = h & 1 ? (uint16_t)(h + 1) : h;
     CHECK_EQ_I64(rung_f16_from_f64(half), even);

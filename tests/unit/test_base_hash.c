@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The 128-bit hash against values of the reference implementation (its Python package, xxh3_128, seed 0). */
 #include "base/hash.h"
-
 #include "test.h"
 
 static const struct {

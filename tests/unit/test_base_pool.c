@@ -2,8 +2,6 @@
  * The pool: every task once, distinct thread indices, nested and concurrent jobs, parking, fork, denormals, and limits
  * read from a fake tree of control groups. */
 #define _GNU_SOURCE
-#include "base/pool.h"
-
 #include <float.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/pool.h"
 #include "base/thread.h"
 #include "test.h"
 

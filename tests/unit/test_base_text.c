@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Text buffers and numbers, also under a locale that writes a decimal comma. */
-#include "base/text.h"
-
 #include <locale.h>
 #include <math.h>
 
+#include "base/text.h"
 #include "test.h"
 
 static rung_host *host;
@@ -112,7 +111,8 @@ static void test_integers(void) {
   CHECK(rung_parse_i64("+12x", NULL, &v, &end) && v == 12 && *end == 'x');
   const char *digits = "12345";
   CHECK(rung_parse_i64(digits, digits + 2, &v, &end) && v == 12 && end == digits + 2);
-  CHECK(!rung_parse_i64("", NULL, &v, &end) && !rung_parse_i64("-", NULL, &v, &end) && !rung_parse_i64(" 1", NULL, &v, &end));
+  CHECK(!rung_parse_i64("", NULL, &v, &end) && !rung_parse_i64("-", NULL, &v, &end) &&
+        !rung_parse_i64(" 1", NULL, &v, &end));
 }
 
 static void test_reals(void) {
@@ -123,7 +123,8 @@ static void test_reals(void) {
   CHECK(rung_parse_f64("5.", NULL, &d, &end) && d == 5 && !*end);
   CHECK(rung_parse_f64("2e", NULL, &d, &end) && d == 2 && *end == 'e');
   CHECK(rung_parse_f64("-inf", NULL, &d, &end) && d == -HUGE_VAL);
-  CHECK(!rung_parse_f64("1e999", NULL, &d, &end) && !rung_parse_f64(".", NULL, &d, &end) && !rung_parse_f64("e5", NULL, &d, &end));
+  CHECK(!rung_parse_f64("1e999", NULL, &d, &end) && !rung_parse_f64(".", NULL, &d, &end) &&
+        !rung_parse_f64("e5", NULL, &d, &end));
   CHECK(!rung_parse_f64("-", NULL, &d, &end));
   CHECK(rung_parse_f64("0x1", NULL, &d, &end) && d == 0 && *end == 'x');
   char many[3000];
@@ -138,7 +139,8 @@ static void test_bytes(void) {
   CHECK(rung_parse_bytes("64K", &v) && v == 65536);
   CHECK(rung_parse_bytes("512M", &v) && v == UINT64_C(512) << 20);
   CHECK(rung_parse_bytes("2g", &v) && v == UINT64_C(2) << 30);
-  CHECK(!rung_parse_bytes("", &v) && !rung_parse_bytes("-1", &v) && !rung_parse_bytes("1X", &v) && !rung_parse_bytes("1KB", &v));
+  CHECK(!rung_parse_bytes("", &v) && !rung_parse_bytes("-1", &v) && !rung_parse_bytes("1X", &v) &&
+        !rung_parse_bytes("1KB", &v));
   CHECK(!rung_parse_bytes("9000000000000000000K", &v));
 }
 
