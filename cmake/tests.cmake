@@ -67,7 +67,6 @@ foreach(file IN LISTS fuzz_sources)
     rung_test_executable(${name} fuzz "${file}" "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.c")
     set(arguments "${corpus}")
   endif()
-  target_compile_options(${name} PRIVATE -Wno-missing-prototypes) # LLVMFuzzerTestOneInput is declared nowhere
   add_test(NAME ${name} COMMAND ${name} ${arguments} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 600)
 endforeach()

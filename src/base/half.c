@@ -57,19 +57,15 @@ static uint32_t narrow(uint64_t bits, int man_bits, int bias) {
 /* Value of a magnitude pattern in a format that has no infinities or NaN left to handle. */
 static float widen(uint32_t magnitude, int man_bits, int bias, bool negative) {
   const uint32_t sign = (uint32_t)negative << 31;
-  uint32_t exponent = magnitude >> man_bits, mantissa = magnitude & ((1u << man_bits) - 1);
+  int exponent = (int)(magnitude >> man_bits);
+  uint32_t mantissa = magnitude & ((1u << man_bits) - 1);
   if (exponent == 0) {
     if (mantissa == 0) return f32_of_bits(sign);
-    exponent = 1;
-    int lift = 0;
-    while (!(mantissa >> man_bits & 1)) {
-      mantissa <<= 1;
-      lift++;
-    }
+    /* A denormal of the narrow format is a normal float: shift until the implicit bit is there. */
+    for (exponent = 1; !(mantissa >> man_bits & 1); exponent--) mantissa <<= 1;
     mantissa &= (1u << man_bits) - 1;
-    return f32_of_bits(sign | (uint32_t)(1 - lift - bias + 127) << 23 | mantissa << (23 - man_bits));
   }
-  return f32_of_bits(sign | (uint32_t)((int)exponent - bias + 127) << 23 | mantissa << (23 - man_bits));
+  return f32_of_bits(sign | (uint32_t)(exponent - bias + 127) << 23 | mantissa << (23 - man_bits));
 }
 
 float rung_f16_to_f32(uint16_t h) {

@@ -93,7 +93,7 @@ void rung_text_double(rung_text *text, double value) {
   for (int digits = fpclassify(value) == FP_SUBNORMAL ? 1 : 15; digits <= 17; digits++) {
     snprintf(small, sizeof small, "%.*g", digits, value);
     const double back = strtod(small, NULL);
-    if (memcmp(&back, &value, sizeof back) == 0) break;
+    if (back == value && !signbit(back) == !signbit(value)) break;
   }
   leave_c_locale(old);
   rung_text_puts(text, small);
