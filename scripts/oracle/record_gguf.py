@@ -1,13 +1,68 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes tests/formats/data/foreign.gguf with the `gguf` package: a file that our writer had no part in.
+"""Writes tests/formats/data/foreign.gguf with the `gguf` package: a file that our writer had no part in. With a folder, also
+the seeds of the fuzz target.
 
-    python3 scripts/oracle/record_gguf.py tests/formats/data/foreign.gguf
+    python3 scripts/oracle/record_gguf.py tests/formats/data/foreign.gguf [tests/fuzz/corpus/fuzz_gguf]
 """
+import shutil
+import struct
 import sys
+from pathlib import Path
 
 import gguf
 import numpy as np
+
+
+def text(s):
+    return struct.pack("<Q", len(s)) + s.encode()
+
+
+def header(tensors, keys, version=3):
+    return b"GGUF" + struct.pack("<IQQ", version, tensors, keys)
+
+
+def key(name, kind, value):
+    return text(name) + struct.pack("<I", kind) + value
+
+
+def tensor(name, ne, type_, offset):
+    return text(name) + struct.pack("<I%dQIQ" % len(ne), len(ne), *ne, type_, offset)
+
+
+def padded(data, tail, to=32):
+    return data + b"\0" * (-len(data) % to) + tail
+
+
+def seeds(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8]
+    singles = b"".join(key("k%d" % k, k, b"\1" * n) for k, n in enumerate(sizes) if n)
+    arrays = b"".join(key("a%d" % k, 9, struct.pack("<IQ", k, 3) + b"\1" * (3 * n)) for k, n in enumerate(sizes) if n)
+    texts = key("s", 8, text("one")) + key("t", 9, struct.pack("<IQ", 8, 3) + text("a") + text("") + text("bcd"))
+    types = [0, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 34, 35, 39]
+    directory = b"".join(tensor("w%d" % t, [256], t, 2048 * i) for i, t in enumerate(types))
+    files = {
+        "empty": header(0, 0),
+        "version2": header(0, 1, 2) + key("general.alignment", 4, struct.pack("<I", 64)),
+        "singles": header(0, 11) + singles,
+        "arrays": header(0, 11) + arrays,
+        "texts": header(0, 2) + texts,
+        "types": padded(header(len(types), 0) + directory, b"\1" * (2048 * len(types))),
+        "order": padded(header(3, 0) + tensor("c", [2, 4], 0, 64) + tensor("a", [], 0, 0) + tensor("b", [1, 1, 1, 8], 24, 32),
+                        b"\0" * 96),
+        "overlap": padded(header(3, 0) + tensor("c", [8], 0, 32) + tensor("a", [16], 0, 0) + tensor("b", [8], 0, 64),
+                          b"\0" * 96),
+        "twice": header(0, 2) + key("k", 0, b"\1") + key("k", 0, b"\1"),
+        "split": header(0, 1) + key("split.count", 2, b"\2\0"),
+        "nan": padded(header(1, 0) + tensor("w", [32, 2], 2, 0), b"\0" * 18 + b"\xff" * 18),
+        "bigendian": b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
+        "nested": header(0, 1) + key("k", 9, struct.pack("<IQIQ", 9, 1, 0, 0)),
+        "huge": padded(header(1, 0) + tensor("w", [1 << 22, (1 << 42) + 1], 0, 0), b"\0" * 32),
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    shutil.copy(sys.argv[1], folder / "foreign")
 
 
 def main():
@@ -36,6 +91,8 @@ def main():
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
     w.close()
+    if len(sys.argv) > 2:
+        seeds(Path(sys.argv[2]))
 
 
 if __name__ == "__main__":
