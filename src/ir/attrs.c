@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Attributes by their list: defaults, equality, hash, copies, checks. No op is named here. */
+#include <math.h>
 #include <string.h>
 
 #include "ir/op.h"
@@ -107,6 +108,10 @@ void *rung_attrs_copy(const rung_op *op, rung_arena *arena, const void *attrs) {
   uint8_t *copy = (uint8_t *)rung_arena_copy(arena, attrs, op->attrs_bytes);
   if (!copy) return NULL;
   for (const rung_attr *attr = list_of(op); attr->name; attr++) {
+    if (attr->kind == RUNG_ATTR_F64) {
+      double *value = (double *)(void *)(copy + attr->offset);
+      if (isnan(*value)) *value = (double)NAN; /* one NaN: the text form knows no payloads */
+    }
     if (attr->kind != RUNG_ATTR_TEXT && attr->kind != RUNG_ATTR_CONSTANT) continue;
     size_t bytes;
     const void *source = content(attr, attrs, &bytes);
