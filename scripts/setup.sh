@@ -10,6 +10,13 @@ need() { # need PACKAGE TEST...: remembers the package unless the test passes
   shift
   "$@" >/dev/null 2>&1 || missing="$missing $package"
 }
+# PCRE2's header asks for a width before it is included.
+header_pcre2() { printf '#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>\n' | cc -E -x c - >/dev/null 2>&1; }
+# Some releases have clang's run-time libraries in a package of their own, others in one that clang pulls in.
+clang_runtime() {
+  ! apt-cache show libclang-rt-dev || printf 'int LLVMFuzzerTestOneInput(void);int LLVMFuzzerTestOneInput(void){return 0;}' |
+    clang -fsanitize=fuzzer,address -x c - -o /dev/null
+}
 header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
 
 missing=
@@ -22,12 +29,13 @@ need pkg-config command -v pkg-config
 need python3 command -v python3
 need python3-pip python3 -m pip --version
 need python3-venv python3 -c 'import ensurepip, venv'
-need libpcre2-dev sh -c "echo '#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>' | cc -E -x c -"
+need libpcre2-dev header_pcre2
 need libjansson-dev header jansson.h
 need libutf8proc-dev header utf8proc.h
 if [ "${1:-}" = test ]; then
   need g++ command -v c++
   need clang command -v clang
+  need libclang-rt-dev clang_runtime
   need gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
   need libc6-dev-arm64-cross test -d /usr/aarch64-linux-gnu/include
   need qemu-user command -v qemu-aarch64

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/host.h"
@@ -98,6 +99,9 @@ static inline int64_t test_below(uint64_t *state, int64_t n) { return (int64_t)(
 static inline float test_uniform(uint64_t *state, float low, float high) {
   return low + (high - low) * (float)(test_random(state) >> 40) * 0x1p-24f;
 }
+
+/* Under a sanitizer or an emulator: tests of whole models leave out what would take minutes there. */
+static inline bool test_slow(void) { return getenv("RUNG_SLOW") != NULL; }
 
 /* Counts the calls of each kind and fails the n-th of one kind (0: none). Use: test_fault f = {.kind = ..., .at = n};
  * rung_host_set_fault(host, test_fault_hit, &f). The scenario has passed all its calls once !f.hit. Not for several threads
