@@ -199,8 +199,13 @@ static void keep_mass(candidates *set, double p) {
 
 static void keep_probable(candidates *set, double p) {
   int64_t filled = 0;
-  for (int64_t i = 0; i < set->count; i++)
+  for (int64_t i = 0; i < set->count; i++) {
+    /* exp(x) is less than the inverse of any beginning of the series of exp(-x): most tokens are far below and need no
+     * exponential. */
+    const double x = (double)set->data[i].logit - (double)set->largest;
+    if (p * (1 - x * (1 - x * (0.5 - x * (1.0 / 6 - x * (1.0 / 24))))) > 1.001) continue;
     if (weigh(set->data[i].logit, set->largest) >= p) set->data[filled++] = set->data[i];
+  }
   set->count = filled; /* the largest one's weight is 1, so one is left */
 }
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ * Language models: a file becomes a model, a generator continues text with it.
+ *
+ *   rung_model_open -> rung_generator_create -> rung_generator_prompt -> rung_generator_step, step, step ...
+ *
+ * A model is shared and immutable: its weights are mapped or read once, and packed once, whatever number of generators use
+ * it. A generator belongs to one thread at a time; it runs several sequences of different lengths in one ragged run.
+ * Families: llama (Touvron et al. 2023) and gemma3 (technical report, 2025), from GGUF.
+ */
+#ifndef RUNG_MODEL_H
+#define RUNG_MODEL_H
+
+#include <rung/program.h>
+#include <rung/source.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rung_model rung_model;
+typedef struct rung_generator rung_generator;
+
+typedef struct rung_model_options {
+  size_t size; /* sizeof(rung_model_options) */
+  rung_quant quant;
+  bool check; /* read every weight once and refuse a NaN or an infinity */
+} rung_model_options;
+RUNG_API rung_model_options rung_model_options_default(void);
+
+/* Reads metadata and checks every tensor that the family needs: names, types, extents. Nothing is packed yet. */
+RUNG_API RUNG_CHECKED rung_status rung_model_open(rung_device *device, const rung_source *source, const rung_model_options *options,
+                                                  rung_error *error, rung_model **out_model);
+RUNG_API void rung_model_retain(rung_model *model);
+RUNG_API void rung_model_release(rung_model *model);
+
+typedef struct rung_model_info {
+  const char *architecture; /* "llama" */
+  const char *name;         /* of the file's metadata; "" if it has none */
+  int64_t layers, width, heads, kv_heads, head_dim, feed_forward;
+  int64_t vocabulary;
+  int64_t context; /* positions that the model was trained for */
+  int64_t window;  /* sliding window of the layers that have one, else 0 */
+  uint64_t weight_bytes;
+} rung_model_info;
+RUNG_API void rung_model_get_info(const rung_model *model, rung_model_info *out_info);
+RUNG_API rung_memory rung_model_memory(const rung_model *model); /* of its view: shared by all generators */
+
+/* ---- text. Refused with RUNG_UNSUPPORTED where the library was built without what the model's tokeniser needs. */
+typedef enum rung_text_flags {
+  RUNG_TEXT_ADD_SPECIAL = 1,  /* begin and end tokens, as the vocabulary says */
+  RUNG_TEXT_PARSE_SPECIAL = 2 /* special tokens spelled out in the text are read as such */
+} rung_text_flags;
+/* *out_ids is the caller's to free with rung_ids_free. */
+RUNG_API RUNG_CHECKED rung_status rung_model_encode(rung_model *model, const char *text, size_t bytes, unsigned flags, rung_error *error,
+                                                    int32_t **out_ids, size_t *out_count);
+RUNG_API void rung_ids_free(rung_model *model, int32_t *ids, size_t count);
+/* Text of ids, special tokens as well if `special`; free with rung_text_free. */
+RUNG_API RUNG_CHECKED rung_status rung_model_decode(rung_model *model, const int32_t *ids, size_t count, bool special, rung_error *error,
+                                                    char **out_text, size_t *out_bytes);
+/* Does this token end a text? */
+RUNG_API bool rung_model_is_end(rung_model *model, int32_t id);
+
+/* ---- generating */
+typedef struct rung_generate_options {
+  size_t size;       /* sizeof(rung_generate_options) */
+  int32_t sequences; /* slots; default 1 */
+  int64_t context;   /* positions of each; 0: the smaller of the model's and 4096. At least 1 */
+  int64_t chunk;     /* most rows of one run; default 512 */
+  rung_type kv;      /* F32 or F16; default F16 */
+  int64_t logits;    /* most rows whose logits one run gives; 0: one for each sequence */
+  int threads;       /* 0: the device's */
+} rung_generate_options;
+RUNG_API rung_generate_options rung_generate_options_default(void);
+/* Compiles the model's graph for these sizes, unless that was done before, and packs weights that are not packed yet. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_create(rung_model *model, const rung_generate_options *options, rung_error *error,
+                                                        rung_generator **out_generator);
+RUNG_API void rung_generator_destroy(rung_generator *generator);
+
+typedef struct rung_sample_options {
+  size_t size;        /* sizeof(rung_sample_options) */
+  double temperature; /* 0: the best token (ties to the lowest id); default 0.8 */
+  int64_t top_k;      /* 0: all; default 40 */
+  double top_p;       /* 1: all; default 0.95 */
+  double min_p;       /* 0: all; default 0.05 */
+  uint64_t seed;      /* the same seed gives the same tokens on every machine for equal logits; default 0 */
+} rung_sample_options;
+RUNG_API rung_sample_options rung_sample_options_default(void);
+RUNG_API RUNG_CHECKED rung_status rung_generator_sampling(rung_generator *generator, int32_t slot, const rung_sample_options *options);
+
+/* Gives a slot more text to read before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they pass the context. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_prompt(rung_generator *generator, int32_t slot, const int32_t *ids, size_t count);
+/* Forgets what a slot holds, so that it can begin another text. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_reset(rung_generator *generator, int32_t slot);
+/* A slot rests: it takes part in no step until it gets a prompt. */
+RUNG_API void rung_generator_pause(rung_generator *generator, int32_t slot);
+
+typedef struct rung_token {
+  int32_t slot, id;
+  bool end; /* the model's end of text or turn: the slot rests */
+} rung_token;
+/* One ragged run over all slots that have work: slots that read prompts read up to a chunk in all, the others go on by one
+ * token. Gives a token for each slot that has read everything; tokens holds at least as many as there are slots.
+ * *out_count may be 0 while long prompts are read. `*out_busy` (NULL allowed): is there more to do? */
+RUNG_API RUNG_CHECKED rung_status rung_generator_step(rung_generator *generator, rung_token *tokens, size_t *out_count, bool *out_busy);
+
+/* The lower level: rows of one run by hand, without sampling. `rows` says how many ids of `ids` each slot takes; logits of
+ * the rows named by `wanted` (rising) are borrowed until the next call, one row of `vocabulary` floats after another. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_run(rung_generator *generator, const rung_rows *rows, int32_t count, const int32_t *ids,
+                                                     const int32_t *wanted, int32_t wanted_count, const float **out_logits);
+RUNG_API int64_t rung_generator_length(const rung_generator *generator, int32_t slot);
+RUNG_API rung_context *rung_generator_context(rung_generator *generator); /* for tracing and cancelling; borrowed */
+RUNG_API rung_state *rung_generator_state(rung_generator *generator);
+RUNG_API const rung_program *rung_generator_program(const rung_generator *generator);
+RUNG_API const char *rung_generator_message(const rung_generator *generator);
+RUNG_API uint64_t rung_generator_runs(const rung_generator *generator); /* so far */
+/* What it will take at most with every slot at `length` positions and runs of `rows` rows: by class, see rung_program_memory. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_memory(const rung_generator *generator, int64_t rows, int64_t length, rung_error *error,
+                                                        rung_memory *out_memory);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

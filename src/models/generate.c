@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT
+ * Generators: a context, a state, and what each sequence still has to read. Every step is one ragged run. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "models/model.h"
+#include "models/sample.h"
+
+typedef struct sequence {
+  int32_t *pending; /* ids to read, from `read` on */
+  size_t count, read, capacity;
+  bool live;      /* takes part in steps */
+  int32_t wanted; /* its row in the logits of the step being made, -1 if it reads on */
+  rung_sampler sampler;
+} sequence;
+
+struct rung_generator {
+  rung_host *host;
+  rung_model *model;
+  rung_template *template_;
+  rung_program *program;
+  rung_state *state;
+  rung_context *context;
+  rung_generate_options options;
+  int64_t logits;
+  int in_ids, in_wanted, out_logits;
+  sequence *sequence;
+  rung_rows *rows; /* scratch of a step */
+  int32_t *ids, *wanted;
+  void *scratch;
+  size_t scratch_bytes;
+  uint64_t runs;
+  rung_error error;
+};
+
+rung_generate_options rung_generate_options_default(void) {
+  return (rung_generate_options){.size = sizeof(rung_generate_options), .sequences = 1, .chunk = 512, .kv = RUNG_TYPE_F16};
+}
+
+rung_sample_options rung_sample_options_default(void) {
+  return (rung_sample_options){.size = sizeof(rung_sample_options), .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
+}
+
+static rung_status check_options(const rung_model *m, rung_generate_options *o, rung_error *error) {
+  if (o->size != sizeof *o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: options.size is %zu, expected %zu", o->size, sizeof *o);
+  if (o->sequences < 1 || o->sequences > RUNG_MAX_SEQUENCES)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: %d sequences; 1..%d are possible", o->sequences, RUNG_MAX_SEQUENCES);
+  if (o->context < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a context of %" PRId64 " positions; at least 1 is needed", o->context);
+  if (!o->context) o->context = m->config.context < 4096 ? m->config.context : 4096;
+  if (o->chunk < 1) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a chunk of %" PRId64 " rows; at least 1 is needed", o->chunk);
+  if (o->chunk < o->sequences) o->chunk = o->sequences; /* every sequence must be able to go on in one run */
+  if (o->chunk > RUNG_MAX_CHUNK) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a chunk of %" PRId64 " rows; at most %d", o->chunk, RUNG_MAX_CHUNK);
+  if (o->kv != RUNG_TYPE_F32 && o->kv != RUNG_TYPE_F16)
+    return rung_fail(error, RUNG_UNSUPPORTED, "generator: keys and values as %s; f32 and f16 are supported", rung_type_name(o->kv));
+  if (o->logits < 0 || o->logits > o->chunk) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: logits of %" PRId64 " rows of %" PRId64, o->logits, o->chunk);
+  return RUNG_OK;
+}
+
+static rung_status make_state(rung_generator *g, rung_error *error) {
+  const rung_generate_options *o = &g->options;
+  rung_state_options so = rung_state_options_default();
+  so.sequences = o->sequences;
+  so.capacity = o->context;
+  so.chunk = o->chunk;
+  RUNG_TRY(rung_state_create(g->template_, &so, error, &g->state));
+  rung_context_options co = rung_context_options_default();
+  co.threads = o->threads;
+  RUNG_TRY(rung_context_create(g->template_, g->model->view, g->state, &co, error, &g->context));
+  const rung_status status = rung_context_use(g->context, g->program);
+  return status ? rung_fail(error, status, "%s", rung_context_message(g->context)) : RUNG_OK;
+}
+
+static rung_status make_sequences(rung_generator *g, rung_error *error) {
+  const size_t n = (size_t)g->options.sequences;
+  g->sequence = rung_host_array(g->host, n, sizeof *g->sequence);
+  g->rows = rung_host_array(g->host, n, sizeof *g->rows);
+  g->ids = rung_host_array(g->host, (size_t)g->options.chunk, sizeof *g->ids);
+  g->wanted = rung_host_array(g->host, n, sizeof *g->wanted);
+  if (!g->sequence || !g->rows || !g->ids || !g->wanted) return rung_fail(error, RUNG_OUT_OF_MEMORY, "generator: out of memory");
+  for (int32_t i = 0; i < g->options.sequences; i++) {
+    rung_sampler_options so = rung_sampler_options_default();
+    RUNG_TRY(rung_sampler_init(&g->sequence[i].sampler, &so, error));
+    const size_t bytes = rung_sampler_scratch(&g->sequence[i].sampler, g->model->config.vocabulary);
+    if (bytes > g->scratch_bytes) g->scratch_bytes = bytes;
+  }
+  if (!g->scratch_bytes) return RUNG_OK;
+  g->scratch = rung_host_alloc(g->host, RUNG_MEMORY_host, g->scratch_bytes, 64);
+  return g->scratch ? RUNG_OK : rung_fail(error, RUNG_OUT_OF_MEMORY, "generator: out of memory for sampling");
+}
+
+static rung_status fill(rung_generator *g, rung_error *error) {
+  const rung_generate_options *o = &g->options;
+  RUNG_TRY(rung_model_template(g->model, o->kv, o->threads, error, &g->template_));
+  g->logits = o->logits ? o->logits : o->sequences;
+  const rung_binding ceiling[] = {{"rows", o->chunk}, {"sequences", o->sequences}, {"wanted", g->logits}};
+  RUNG_TRY(rung_program_create(g->template_, ceiling, RUNG_COUNT(ceiling), error, &g->program));
+  g->in_ids = rung_program_find_input(g->program, "ids");
+  g->in_wanted = rung_program_find_input(g->program, "wanted");
+  g->out_logits = rung_program_find_output(g->program, "logits");
+  RUNG_TRY(make_state(g, error));
+  return make_sequences(g, error);
+}
+
+rung_status rung_generator_create(rung_model *model, const rung_generate_options *options, rung_error *error, rung_generator **out_generator) {
+  if (!model || !out_generator) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: model and out_generator are required");
+  rung_generate_options o = options ? *options : rung_generate_options_default();
+  RUNG_TRY(check_options(model, &o, error));
+  rung_generator *g = rung_host_alloc(model->host, RUNG_MEMORY_host, sizeof *g, 0);
+  if (!g) return rung_fail(error, RUNG_OUT_OF_MEMORY, "generator: out of memory");
+  rung_host_retain(model->host);
+  rung_model_retain(model);
+  g->host = model->host;
+  g->model = model;
+  g->options = o;
+  const rung_status status = fill(g, error);
+  if (status) {
+    rung_generator_destroy(g);
+    return status;
+  }
+  *out_generator = g;
+  return RUNG_OK;
+}
+
+void rung_generator_destroy(rung_generator *g) {
+  if (!g) return;
+  const size_t n = (size_t)g->options.sequences;
+  for (size_t i = 0; g->sequence && i < n; i++)
+    rung_host_free(g->host, RUNG_MEMORY_host, g->sequence[i].pending, g->sequence[i].capacity * sizeof *g->sequence[i].pending);
+  rung_host_free(g->host, RUNG_MEMORY_host, g->sequence, n * sizeof *g->sequence);
+  rung_host_free(g->host, RUNG_MEMORY_host, g->rows, n * sizeof *g->rows);
+  rung_host_free(g->host, RUNG_MEMORY_host, g->ids, (size_t)g->options.chunk * sizeof *g->ids);
+  rung_host_free(g->host, RUNG_MEMORY_host, g->wanted, n * sizeof *g->wanted);
+  rung_host_free(g->host, RUNG_MEMORY_host, g->scratch, g->scratch_bytes);
+  rung_context_destroy(g->context);
+  rung_state_release(g->state);
+  rung_program_release(g->program);
+  rung_template_release(g->template_);
+  rung_model_release(g->model);
+  rung_host *host = g->host;
+  rung_host_free(host, RUNG_MEMORY_host, g, sizeof *g);
+  rung_host_release(host);
+}
+
+const char *rung_generator_message(const rung_generator *g) { return g ? g->error.message : ""; }
+uint64_t rung_generator_runs(const rung_generator *g) { return g ? g->runs : 0; }
+rung_context *rung_generator_context(rung_generator *g) { return g ? g->context : NULL; }
+rung_state *rung_generator_state(rung_generator *g) { return g ? g->state : NULL; }
+const rung_program *rung_generator_program(const rung_generator *g) { return g ? g->program : NULL; }
+int64_t rung_generator_length(const rung_generator *g, int32_t slot) { return g ? rung_state_length(g->state, slot) : 0; }
+
+static rung_status check_slot(rung_generator *g, int32_t slot) {
+  if (!g) return RUNG_INVALID_ARGUMENT;
+  g->error = (rung_error){0};
+  if (slot < 0 || slot >= g->options.sequences)
+    return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "generator: there is no slot %d, only %d", slot, g->options.sequences);
+  return RUNG_OK;
+}
+
+rung_status rung_generator_sampling(rung_generator *g, int32_t slot, const rung_sample_options *options) {
+  RUNG_TRY(check_slot(g, slot));
+  const rung_sample_options o = options ? *options : rung_sample_options_default();
+  if (o.size != sizeof o) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "sampling: options.size is %zu, expected %zu", o.size, sizeof o);
+  const rung_sampler_options so = {.size = sizeof so, .temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p, .min_p = o.min_p, .seed = o.seed};
+  rung_sampler sampler;
+  RUNG_TRY(rung_sampler_init(&sampler, &so, &g->error));
+  const size_t bytes = rung_sampler_scratch(&sampler, g->model->config.vocabulary);
+  if (bytes > g->scratch_bytes) {
+    void *grown = rung_host_alloc(g->host, RUNG_MEMORY_host, bytes, 64);
+    if (!grown) return rung_fail(&g->error, RUNG_OUT_OF_MEMORY, "sampling: out of memory");
+    rung_host_free(g->host, RUNG_MEMORY_host, g->scratch, g->scratch_bytes);
+    g->scratch = grown;
+    g->scratch_bytes = bytes;
+  }
+  g->sequence[slot].sampler = sampler;
+  return RUNG_OK;
+}
+
+rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t *ids, size_t count) {
+  RUNG_TRY(check_slot(g, slot));
+  sequence *s = &g->sequence[slot];
+  if (count && !ids) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "prompt: no ids");
+  for (size_t i = 0; i < count; i++)
+    if (ids[i] < 0 || ids[i] >= g->model->config.vocabulary)
+      return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "prompt: id %zu is %d, the vocabulary has %" PRId64, i, ids[i], g->model->config.vocabulary);
+  const size_t left = s->count - s->read;
+  const uint64_t total = (uint64_t)rung_state_length(g->state, slot) + left + count;
+  if (total > (uint64_t)g->options.context)
+    return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "prompt: slot %d would hold %" PRIu64 " positions, the context has %" PRId64, slot, total, g->options.context);
+  if (left && s->read) memmove(s->pending, s->pending + s->read, left * sizeof *s->pending);
+  s->count = left;
+  s->read = 0;
+  if (left + count > s->capacity) {
+    void *array = s->pending;
+    if (!rung_host_grow(g->host, &array, &s->capacity, left + count, sizeof *s->pending))
+      return rung_fail(&g->error, RUNG_OUT_OF_MEMORY, "prompt: out of memory for %zu ids", count);
+    s->pending = array;
+  }
+  if (count) memcpy(s->pending + left, ids, count * sizeof *ids);
+  s->count = left + count;
+  s->live = s->count > 0;
+  return RUNG_OK;
+}
+
+rung_status rung_generator_reset(rung_generator *g, int32_t slot) {
+  RUNG_TRY(check_slot(g, slot));
+  g->sequence[slot].count = g->sequence[slot].read = 0;
+  g->sequence[slot].live = false;
+  return rung_state_truncate(g->state, slot, 0, &g->error);
+}
+
+void rung_generator_pause(rung_generator *g, int32_t slot) {
+  if (g && slot >= 0 && slot < g->options.sequences) g->sequence[slot].live = false;
+}
+
+rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids, const int32_t *wanted, int32_t wanted_count,
+                               const float **out_logits) {
+  if (!g) return RUNG_INVALID_ARGUMENT;
+  g->error = (rung_error){0};
+  int64_t total = 0;
+  for (int32_t i = 0; i < count; i++) total += rows[i].count;
+  void *in;
+  rung_status status = rung_context_set_rows(g->context, rows, count);
+  if (!status) status = rung_context_input(g->context, g->in_ids, &total, &in);
+  if (!status && total) memcpy(in, ids, (size_t)total * sizeof *ids);
+  if (!status) status = rung_context_input(g->context, g->in_wanted, (int64_t[]){wanted_count}, &in);
+  if (!status && wanted_count) memcpy(in, wanted, (size_t)wanted_count * sizeof *wanted);
+  if (!status) status = rung_context_run(g->context);
+  g->runs++;
+  rung_tensor logits = {0};
+  if (!status && wanted_count) status = rung_context_output(g->context, g->out_logits, &logits);
+  if (status) return rung_fail(&g->error, status, "%s", rung_context_message(g->context));
+  if (out_logits) *out_logits = logits.data;
+  return RUNG_OK;
+}
+
+/* What each live slot puts into the next run: those that go on come first with one id each, so that long prompts never
+ * make them wait; the rest of the chunk is shared by those that read. */
+static int32_t gather_rows(rung_generator *g, int32_t *out_wanted) {
+  int64_t room = g->options.chunk;
+  int32_t n = 0, wanted = 0, row = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int32_t i = 0; i < g->options.sequences; i++) {
+      sequence *s = &g->sequence[i];
+      const size_t left = s->count - s->read;
+      if (!s->live || !left || (left == 1) != (pass == 0)) continue;
+      const int64_t take = (int64_t)left < room ? (int64_t)left : room;
+      s->wanted = -1;
+      if (!take) continue;
+      g->rows[n++] = (rung_rows){i, (int32_t)take};
+      memcpy(g->ids + row, s->pending + s->read, (size_t)take * sizeof *g->ids);
+      row += (int32_t)take;
+      room -= take;
+      if ((size_t)take == left && wanted < g->logits) {
+        s->wanted = wanted;
+        g->wanted[wanted++] = row - 1;
+      }
+    }
+  }
+  *out_wanted = wanted;
+  return n;
+}
+
+static rung_status take_token(rung_generator *g, int32_t slot, const float *logits, rung_token *out) {
+  sequence *s = &g->sequence[slot];
+  const int64_t vocabulary = g->model->config.vocabulary;
+  int32_t id;
+  RUNG_TRY(rung_sampler_pick(&s->sampler, logits + (int64_t)s->wanted * vocabulary, vocabulary, g->scratch, &g->error, &id));
+  *out = (rung_token){.slot = slot, .id = id, .end = rung_model_is_end(g->model, id)};
+  if (out->end || rung_state_length(g->state, slot) >= g->options.context) {
+    s->live = false; /* the last slot of the context is used: the token is given, nothing follows it */
+    return RUNG_OK;
+  }
+  return rung_generator_prompt(g, slot, &id, 1);
+}
+
+rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *out_count, bool *out_busy) {
+  if (!g || !tokens || !out_count) return RUNG_INVALID_ARGUMENT;
+  int32_t wanted;
+  const int32_t n = gather_rows(g, &wanted);
+  *out_count = 0;
+  if (out_busy) *out_busy = false;
+  if (!n) return RUNG_OK;
+  const float *logits = NULL;
+  RUNG_TRY(rung_generator_run(g, g->rows, n, g->ids, g->wanted, wanted, &logits));
+  for (int32_t i = 0; i < n; i++) g->sequence[g->rows[i].slot].read += (size_t)g->rows[i].count;
+  for (int32_t i = 0; i < n; i++) {
+    const int32_t slot = g->rows[i].slot;
+    if (g->sequence[slot].wanted < 0) continue;
+    RUNG_TRY(take_token(g, slot, logits, &tokens[*out_count]));
+    ++*out_count;
+  }
+  for (int32_t i = 0; out_busy && i < g->options.sequences; i++) *out_busy |= g->sequence[i].live;
+  return RUNG_OK;
+}
+
+rung_status rung_generator_memory(const rung_generator *g, int64_t rows, int64_t length, rung_error *error, rung_memory *out_memory) {
+  if (!g || !out_memory || length < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "memory: an argument is missing");
+  const int32_t n = g->options.sequences;
+  int64_t *lengths = rung_host_array(g->host, (size_t)n, sizeof *lengths);
+  if (!lengths) return rung_fail(error, RUNG_OUT_OF_MEMORY, "memory: out of memory");
+  for (int32_t i = 0; i < n; i++) lengths[i] = length;
+  const rung_lengths l = {n, lengths, g->options.context, g->options.chunk};
+  const rung_binding binding[] = {{"rows", rows}, {"sequences", n}, {"wanted", g->logits < rows ? g->logits : rows}};
+  const rung_status status = rung_program_memory(g->program, binding, RUNG_COUNT(binding), &l, error, out_memory);
+  rung_host_free(g->host, RUNG_MEMORY_host, lengths, (size_t)n * sizeof *lengths);
+  return status;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ * Opening models: metadata to a configuration, weights checked by building the graph once, compiles kept by kv type. */
+#include "models/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+rung_model_options rung_model_options_default(void) { return (rung_model_options){.size = sizeof(rung_model_options), .quant = RUNG_QUANT_FAST}; }
+
+/* ---- metadata of a GGUF file, keys prefixed by the architecture */
+
+typedef struct prefixed {
+  const rung_gguf *gguf;
+  char architecture[64];
+} prefixed;
+
+static rung_status full_key(const prefixed *p, const char *key, char out[192]) {
+  snprintf(out, 192, "%s.%s", p->architecture, key);
+  return RUNG_OK;
+}
+static rung_status get_i64(const void *self, const char *key, rung_error *error, int64_t *out) {
+  char full[192];
+  full_key(self, key, full);
+  return rung_gguf_get_i64(((const prefixed *)self)->gguf, full, error, out);
+}
+static rung_status get_f64(const void *self, const char *key, rung_error *error, double *out) {
+  char full[192];
+  full_key(self, key, full);
+  return rung_gguf_get_f64(((const prefixed *)self)->gguf, full, error, out);
+}
+
+static rung_status find_family(rung_model *m, prefixed *p, rung_error *error) {
+  rung_gguf_text name;
+  RUNG_TRY(rung_gguf_get_text(m->gguf, "general.architecture", error, &name));
+  m->family = rung_family_find(name.data, (size_t)name.length);
+  if (!m->family) {
+    char known[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; rung_family_at(i); i++) {
+      const int n = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", rung_family_at(i)->architecture);
+      if (n > 0 && used + (size_t)n < sizeof known) used += (size_t)n;
+    }
+    return rung_fail(error, RUNG_UNSUPPORTED, "architecture \"%.*s\" is not supported; there are: %s", (int)(name.length < 64 ? name.length : 64), name.data,
+                     known);
+  }
+  snprintf(p->architecture, sizeof p->architecture, "%s", m->family->architecture);
+  rung_gguf_text title;
+  rung_error ignored;
+  if (!rung_gguf_get_text(m->gguf, "general.name", &ignored, &title))
+    snprintf(m->name, sizeof m->name, "%.*s", (int)(title.length < sizeof m->name ? title.length : sizeof m->name - 1), title.data);
+  return RUNG_OK;
+}
+
+/* The vocabulary is what the embedding has rows for. */
+static rung_status find_vocabulary(rung_model *m, rung_error *error) {
+  const rung_tensor_entry *entry = rung_weights_find(m->weights, "token_embd.weight");
+  if (!entry) return rung_fail(error, RUNG_NOT_FOUND, "the model has no tensor \"token_embd.weight\"");
+  if (entry->rank != 2 || entry->extent[1] != m->config.width)
+    return rung_fail(error, RUNG_SHAPE_MISMATCH, "tensor \"token_embd.weight\" is [%" PRId64 ",%" PRId64 "], the metadata makes it [vocabulary,%" PRId64 "]",
+                     entry->rank > 0 ? entry->extent[0] : 0, entry->rank > 1 ? entry->extent[1] : 0, m->config.width);
+  m->config.vocabulary = entry->extent[0];
+  rung_gguf_entry tokens;
+  if (rung_gguf_find(m->gguf, "tokenizer.ggml.tokens", &tokens) && tokens.array && tokens.count > (uint64_t)m->config.vocabulary)
+    return rung_fail(error, RUNG_CORRUPT_FILE, "tokenizer.ggml.tokens has %" PRIu64 " entries, token_embd.weight has %" PRId64 " rows", tokens.count,
+                     m->config.vocabulary);
+  return RUNG_OK;
+}
+
+/* ---- graph */
+
+static rung_status build(rung_model *m, rung_type kv, rung_error *error, rung_graph **out_graph) {
+  rung_graph *g;
+  RUNG_TRY(rung_graph_create(m->host, error, &g));
+  const rung_dim rows = rung_graph_symbol(g, "rows", 0, RUNG_MAX_CHUNK);
+  const rung_dim sequences = rung_graph_symbol(g, "sequences", 0, RUNG_MAX_SEQUENCES);
+  const rung_dim wanted = rung_graph_symbol(g, "wanted", 0, RUNG_MAX_CHUNK);
+  const rung_dim offsets = rung_graph_dim(g, RUNG_DIM_ADD, sequences, rung_graph_constant_dim(g, 1));
+  rung_builder b = {.graph = g, .weights = m->weights, .config = &m->config, .kv = kv, .rows = rows};
+  const rung_value ids = rung_graph_input(g, "ids", RUNG_TYPE_I32, 1, &rows);
+  b.offsets = rung_graph_input(g, "offsets", RUNG_TYPE_I32, 1, &offsets);
+  b.slot = rung_graph_input(g, "slot", RUNG_TYPE_I32, 1, &sequences);
+  b.past = rung_graph_input(g, "past", RUNG_TYPE_I32, 1, &sequences);
+  const rung_value which = rung_graph_input(g, "wanted", RUNG_TYPE_I32, 1, &wanted);
+  const rung_positions_attrs positions = {.rows = rows};
+  b.positions = rung_graph_op(g, &rung_op_positions, (rung_value[]){b.offsets, b.past}, 2, &positions);
+  const rung_value hidden = m->family->build(&b, ids);
+  rung_graph_label(g, "head");
+  const rung_gather_attrs gather = {.axis = 0};
+  const rung_value last = rung_graph_op(g, &rung_op_gather, (rung_value[]){hidden, which}, 2, &gather);
+  rung_graph_output(g, "logits", rung_head(&b, last));
+  if (rung_graph_status(g)) {
+    const rung_status status = rung_fail(error, rung_graph_status(g), "%s", rung_graph_message(g));
+    rung_graph_destroy(g);
+    return status;
+  }
+  *out_graph = g;
+  return RUNG_OK;
+}
+
+rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_error *error, rung_template **out_template) {
+  rung_mutex_lock(&m->lock);
+  rung_compiled *c = m->compiled;
+  while (c && (c->kv != kv || c->threads != threads)) c = c->next;
+  rung_status status = RUNG_OK;
+  if (!c) {
+    rung_graph *graph;
+    rung_template *t = NULL;
+    rung_compile_options options = rung_compile_options_default();
+    options.quant = m->options.quant;
+    options.threads = threads;
+    status = build(m, kv, error, &graph);
+    if (!status) {
+      status = rung_template_create(m->device, graph, &options, error, &t);
+      rung_graph_destroy(graph);
+    }
+    c = status ? NULL : rung_host_alloc(m->host, RUNG_MEMORY_host, sizeof *c, 0);
+    if (!status && !c) {
+      rung_template_release(t);
+      status = rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
+    }
+    if (c) {
+      *c = (rung_compiled){m->compiled, kv, threads, t};
+      m->compiled = c;
+    }
+  }
+  if (c) {
+    rung_template_retain(c->template_);
+    *out_template = c->template_;
+  }
+  rung_mutex_unlock(&m->lock);
+  return status;
+}
+
+/* ---- open */
+
+static rung_status fill(rung_model *m, const rung_source *source, rung_error *error) {
+  if (!rung_mutex_init(&m->lock)) return rung_fail(error, RUNG_SYSTEM, "model: no lock");
+  RUNG_TRY(rung_gguf_open(m->host, source, error, &m->gguf));
+  RUNG_TRY(rung_gguf_weights(m->gguf, error, &m->weights));
+  if (m->options.check) RUNG_TRY(rung_weights_check(m->weights, error));
+  prefixed p = {.gguf = m->gguf};
+  RUNG_TRY(find_family(m, &p, error));
+  const rung_metadata meta = {.self = &p, .i64 = get_i64, .f64 = get_f64};
+  RUNG_TRY(m->family->configure(&meta, &m->config, error));
+  RUNG_TRY(find_vocabulary(m, error));
+  RUNG_TRY(rung_view_create(m->weights, error, &m->view));
+  rung_graph *graph; /* built once here so that a wrong file is refused at once */
+  RUNG_TRY(build(m, RUNG_TYPE_F16, error, &graph));
+  rung_graph_destroy(graph);
+  return RUNG_OK;
+}
+
+rung_status rung_model_open(rung_device *device, const rung_source *source, const rung_model_options *options, rung_error *error, rung_model **out_model) {
+  const rung_model_options o = options ? *options : rung_model_options_default();
+  if (!device || !source || !out_model) return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: device, source and out_model are required");
+  if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: options.size is %zu, expected %zu", o.size, sizeof o);
+  rung_host *host = rung_device_host(device);
+  rung_model *m = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *m, 0);
+  if (!m) return rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
+  atomic_init(&m->references, 1);
+  rung_host_retain(host);
+  rung_device_retain(device);
+  m->host = host;
+  m->device = device;
+  m->options = o;
+  const rung_status status = fill(m, source, error);
+  if (status) {
+    rung_model_release(m);
+    return status;
+  }
+  *out_model = m;
+  return RUNG_OK;
+}
+
+void rung_model_retain(rung_model *m) {
+  if (m) atomic_fetch_add(&m->references, 1);
+}
+
+void rung_model_release(rung_model *m) {
+  if (!m || atomic_fetch_sub(&m->references, 1) != 1) return;
+  while (m->compiled) {
+    rung_compiled *next = m->compiled->next;
+    rung_template_release(m->compiled->template_);
+    rung_host_free(m->host, RUNG_MEMORY_host, m->compiled, sizeof *m->compiled);
+    m->compiled = next;
+  }
+  rung_tokenizer_release(m->tokenizer);
+  rung_view_release(m->view);
+  rung_weights_release(m->weights);
+  rung_gguf_release(m->gguf);
+  rung_mutex_finish(&m->lock);
+  rung_host *host = m->host;
+  rung_device *device = m->device;
+  rung_host_free(host, RUNG_MEMORY_host, m, sizeof *m);
+  rung_device_release(device);
+  rung_host_release(host);
+}
+
+void rung_model_get_info(const rung_model *m, rung_model_info *out) {
+  const rung_config *c = &m->config;
+  *out = (rung_model_info){.architecture = m->family->architecture, .name = m->name, .layers = c->layers, .width = c->width, .heads = c->heads,
+                           .kv_heads = c->kv_heads, .head_dim = c->head_dim, .feed_forward = c->feed_forward, .vocabulary = c->vocabulary,
+                           .context = c->context, .window = c->window};
+  for (size_t i = 0; i < rung_weights_count(m->weights); i++) out->weight_bytes += rung_weights_entry(m->weights, i)->bytes;
+}
+
+rung_memory rung_model_memory(const rung_model *m) { return rung_view_memory(m->view); }
+
+/* ---- text */
+
+rung_status rung_model_tokenizer(rung_model *m, rung_error *error, const rung_tokenizer **out_tokenizer) {
+  rung_mutex_lock(&m->lock);
+  const rung_status status = m->tokenizer ? RUNG_OK : rung_gguf_tokenizer(m->gguf, error, &m->tokenizer);
+  *out_tokenizer = m->tokenizer;
+  rung_mutex_unlock(&m->lock);
+  return status;
+}
+
+rung_status rung_model_encode(rung_model *m, const char *text, size_t bytes, unsigned flags, rung_error *error, int32_t **out_ids, size_t *out_count) {
+  if (!m || (!text && bytes) || !out_ids || !out_count) return rung_fail(error, RUNG_INVALID_ARGUMENT, "encode: an argument is missing");
+  const rung_tokenizer *tokenizer;
+  RUNG_TRY(rung_model_tokenizer(m, error, &tokenizer));
+  rung_ids ids;
+  rung_ids_init(&ids, m->host);
+  const unsigned f = (flags & RUNG_TEXT_ADD_SPECIAL ? RUNG_ENCODE_ADD_SPECIAL : 0u) | (flags & RUNG_TEXT_PARSE_SPECIAL ? RUNG_ENCODE_PARSE_SPECIAL : 0u);
+  rung_status status = rung_tokenizer_encode(tokenizer, text, bytes, f, error, &ids);
+  int32_t *copy = status ? NULL : rung_host_array(m->host, ids.count, sizeof *copy);
+  if (!status && !copy) status = rung_fail(error, RUNG_OUT_OF_MEMORY, "encode: out of memory");
+  if (!status) {
+    if (ids.count) memcpy(copy, ids.data, ids.count * sizeof *copy);
+    *out_ids = copy;
+    *out_count = ids.count;
+  }
+  rung_ids_finish(&ids);
+  return status;
+}
+
+void rung_ids_free(rung_model *m, int32_t *ids, size_t count) {
+  if (m && ids) rung_host_free(m->host, RUNG_MEMORY_host, ids, count * sizeof *ids);
+}
+
+rung_status rung_model_decode(rung_model *m, const int32_t *ids, size_t count, bool special, rung_error *error, char **out_text, size_t *out_bytes) {
+  if (!m || (!ids && count) || !out_text || !out_bytes) return rung_fail(error, RUNG_INVALID_ARGUMENT, "decode: an argument is missing");
+  const rung_tokenizer *tokenizer;
+  RUNG_TRY(rung_model_tokenizer(m, error, &tokenizer));
+  rung_text text;
+  rung_text_init(&text, m->host);
+  rung_status status = rung_tokenizer_decode(tokenizer, ids, count, special ? RUNG_DECODE_SPECIAL : 0u, error, &text);
+  char *copy = status ? NULL : rung_host_alloc(m->host, RUNG_MEMORY_host, text.length + 1, 0);
+  if (!status && !copy) status = rung_fail(error, RUNG_OUT_OF_MEMORY, "decode: out of memory");
+  if (!status) {
+    if (text.length) memcpy(copy, text.data, text.length);
+    *out_text = copy;
+    *out_bytes = text.length;
+  }
+  rung_text_finish(&text);
+  return status;
+}
+
+bool rung_model_is_end(rung_model *m, int32_t id) {
+  const rung_tokenizer *tokenizer;
+  rung_error ignored;
+  return m && !rung_model_tokenizer(m, &ignored, &tokenizer) && rung_tokenizer_is_eog(tokenizer, id);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * A model inside: file, configuration, weights, tokeniser, compiled templates. */
+#ifndef RUNG_MODELS_MODEL_H
+#define RUNG_MODELS_MODEL_H
+
+#include <rung/model.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "formats/gguf.h"
+#include "models/family.h"
+#include "text/tokenizer.h"
+
+enum { RUNG_MAX_CHUNK = 65536, RUNG_MAX_SEQUENCES = 65536 };
+
+/* One compile of the model's graph. */
+typedef struct rung_compiled {
+  struct rung_compiled *next;
+  rung_type kv;
+  int threads;
+  rung_template *template_;
+} rung_compiled;
+
+struct rung_model {
+  atomic_int references;
+  rung_host *host;
+  rung_device *device;
+  rung_model_options options;
+  rung_gguf *gguf;
+  rung_weights *weights;
+  rung_view *view;
+  const rung_family *family;
+  rung_config config;
+  char name[128];
+  rung_mutex lock; /* tokeniser and compiles are made on first use */
+  rung_tokenizer *tokenizer;
+  rung_compiled *compiled;
+};
+
+/* The graph compiled for a kv type, made on first use; the reference is the caller's. */
+rung_status rung_model_template(rung_model *model, rung_type kv, int threads, rung_error *error, rung_template **out_template);
+rung_status rung_model_tokenizer(rung_model *model, rung_error *error, const rung_tokenizer **out_tokenizer);
+/* From a GGUF file's metadata (tokenizer_gguf.c). */
+rung_status rung_gguf_tokenizer(const rung_gguf *gguf, rung_error *error, rung_tokenizer **out_tokenizer);
+
+#endif

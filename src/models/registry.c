@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * The families there are. */
+#include <string.h>
+
+#include "models/family.h"
+
+extern const rung_family rung_family_llama, rung_family_gemma3;
+static const rung_family *const families[] = {&rung_family_llama, &rung_family_gemma3};
+
+const rung_family *rung_family_at(size_t index) { return index < RUNG_COUNT(families) ? families[index] : NULL; }
+
+const rung_family *rung_family_find(const char *architecture, size_t length) {
+  for (size_t i = 0; i < RUNG_COUNT(families); i++)
+    if (strlen(families[i]->architecture) == length && memcmp(families[i]->architecture, architecture, length) == 0) return families[i];
+  return NULL;
+}
