@@ -50,11 +50,15 @@ static void add_piece(rung_decoder *decoder, uint32_t id, rung_text *text) {
   }
 }
 
-/* How many more bytes text[from ..) takes once what is no character is replaced; *out_tail: bytes of a beginning at the
- * end. */
-static size_t growth(const rung_text *text, size_t from, size_t *out_tail) {
-  size_t more = 0;
-  *out_tail = 0;
+/* What is not yet right in a stretch of text. */
+typedef struct survey {
+  size_t bad;  /* places to replace */
+  size_t more; /* bytes that this adds */
+  size_t tail; /* bytes at the end that begin a character */
+} survey;
+
+static survey look_through(const rung_text *text, size_t from) {
+  survey s = {0, 0, 0};
   while (from < text->length) {
     const uint8_t *at = (const uint8_t *)text->data + from;
     const size_t left = text->length - from, good = rung_utf8_valid_prefix(at, left);
@@ -63,13 +67,14 @@ static size_t growth(const rung_text *text, size_t from, size_t *out_tail) {
     uint32_t character;
     const int n = rung_utf8_read(at + good, left - good, &character);
     if (n == 0) {
-      *out_tail = left - good;
+      s.tail = left - good;
       break;
     }
-    more += sizeof replacement + (size_t)n; /* n is negative: takes the bad bytes away */
+    s.bad++;
+    s.more += sizeof replacement - (size_t)-n; /* at most 3 bytes are bad at once */
     from += (size_t)-n;
   }
-  return more;
+  return s;
 }
 
 /* Replaces what is no character in text[from ..), which grows by `more` bytes: moved to its end, then rewritten
@@ -88,7 +93,8 @@ static void replace(rung_text *text, size_t from, size_t more) {
   for (size_t at = from + more; at < text->length;) {
     uint32_t character;
     const int n = rung_utf8_read((const uint8_t *)text->data + at, text->length - at, &character);
-    const size_t step = (size_t)(n < 0 ? -n : n);
+    /* Where bytes were taken off the end, the bad ones before them look unfinished now. */
+    const size_t step = n ? (size_t)(n < 0 ? -n : n) : text->length - at;
     if (n > 0) {
       memmove(text->data + to, text->data + at, step);
       to += step;
@@ -103,15 +109,14 @@ static void replace(rung_text *text, size_t from, size_t more) {
 /* Makes text[from ..) whole characters; an unfinished one at the end is taken off and held. */
 static void settle(rung_decoder *decoder, rung_text *text, size_t from) {
   if (text->failed) return;
-  size_t tail = 0;
-  const size_t more = growth(text, from, &tail);
-  if (tail) {
-    memcpy(decoder->held, text->data + text->length - tail, tail);
-    text->length -= tail;
+  const survey s = look_through(text, from);
+  if (s.tail) {
+    memcpy(decoder->held, text->data + text->length - s.tail, s.tail);
+    text->length -= s.tail;
     text->data[text->length] = 0;
   }
-  decoder->held_count = (uint8_t)tail;
-  if (more) replace(text, from, more);
+  decoder->held_count = (uint8_t)s.tail;
+  if (s.bad) replace(text, from, s.more);
 }
 
 rung_status rung_decoder_push(rung_decoder *decoder, int32_t id, rung_error *error, rung_text *text) {
