@@ -87,14 +87,25 @@ typedef struct rung_pool_attrs { rung_i64_list kernel; rung_i64_list stride; run
  * names a stream of its own. */
 typedef struct rung_random_attrs { rung_dim_list shape; double low; double high; int64_t seed; } rung_random_attrs;
 typedef struct rung_random_normal_attrs { rung_dim_list shape; double mean; double deviation; int64_t seed; } rung_random_normal_attrs;
-/* ---- nonzero(x) -> i64[rank, n]: n is a symbol bound when the step has run; `symbol` names it. */
-typedef struct rung_nonzero_attrs { const char *symbol; } rung_nonzero_attrs;
+/* ---- sizes found at run time. A symbol that a step binds is "made": it has a name and a bound.
+ * bind_symbol(value i64[]) -> i64[]: from here on `symbol` is value (0 to its bound, else the run is refused); what
+ * speaks of the symbol comes later in the graph. The result is the value. The only plain op that binds: whatever finds a
+ * size gives an i64 scalar first (count_nonzero, a sum of durations, an element of a shape).
+ * count_nonzero(x) -> i64[]. nonzero(x) -> i64[rank, count]: indices of the elements that are not 0, row-major; count is
+ * the symbol bound to count_nonzero(x). rung_build_nonzero (control.h) hides the three. */
+typedef struct rung_bind_symbol_attrs { const char *symbol; rung_dim bound; } rung_bind_symbol_attrs;
+typedef struct rung_nonzero_attrs { rung_dim count; } rung_nonzero_attrs;
 /* ---- range(start, n as extent) */
 typedef struct rung_iota_attrs { rung_dim_list shape; int64_t axis; rung_type type; } rung_iota_attrs;
-/* ---- if(condition, captures...) two bodies. loop(trip, condition, carried..., captures...): one body with inputs
- * (iteration i64, condition bool, carried..., captures...) and outputs (condition, carried..., scanned...); results are the
- * final carried values and the scans (stacked along a new first axis, whose extent is a symbol when the trip count is not
- * an extent). `carried` says how many. */
+/* ---- if(condition bool, captures...): two bodies (then, else) whose inputs are the captures. Where the branches' extents
+ * differ, the result has a made symbol, at most the larger of the two; it is bound when the branch has run.
+ * loop(trip i64, condition bool, carried..., captures...): one body with inputs (iteration i64, condition bool, carried...,
+ * captures...) and outputs (condition, carried..., scans...). Runs while the condition holds, at most trip times. Results:
+ * the carried values after the last iteration, then the scans stacked along a new first axis. `carried`: how many.
+ * Extents of carried values: where a body input has a made symbol that is not simply the operand's and the output's extent,
+ * the loop binds it, before each iteration to the value's actual extent and behind the loop to the last one; the result
+ * has it too. Number of iterations, the first extent of scans: `trip` with symbol "" (the loop must run exactly so
+ * often), else a made symbol, called `symbol`, at most trip. */
 typedef struct rung_loop_attrs { int64_t carried; const char *symbol; rung_dim trip; } rung_loop_attrs;
 /* ---- assign(state, x) -> state'. fused(operands...): one body, whose meaning it has. */
 

@@ -2,8 +2,6 @@
  * Signatures of bodies. */
 #include "ops/bodies.h"
 
-#include <string.h>
-
 #include "ops/structured.h"
 
 bool rung_body_type_fits(const rung_value_type *want, const rung_value_type *have) {
@@ -31,24 +29,25 @@ rung_status rung_infer_body_inputs(rung_infer *infer, uint32_t b, uint32_t first
   return RUNG_OK;
 }
 
-/* The symbols that a node binds stand in its attribute `symbols`. */
-static uint64_t node_symbols(const rung_graph *graph, const rung_node *node) {
-  uint64_t mask = 0;
-  if (!(node->op->flags & RUNG_OP_SIZES)) return 0;
-  for (const rung_attr *attr = node->op->attrs; attr && attr->name; attr++) {
-    if (attr->kind != RUNG_ATTR_DIMS || strcmp(attr->name, "symbols") != 0) continue;
-    const rung_dim_list *list = (const rung_dim_list *)((const uint8_t *)node->attrs + attr->offset);
-    for (int i = 0; i < list->count; i++) mask |= graph->dims->node[list->dim[i].id].symbols;
+uint64_t rung_body_symbols(const rung_graph *body) {
+  uint64_t mask = body->made;
+  for (uint32_t i = 0; i < body->nodes; i++) {
+    for (uint32_t b = 0; b < body->node[i].bodies; b++) mask |= rung_body_symbols(body->node[i].body[b]);
   }
   return mask;
 }
 
-uint64_t rung_body_symbols(const rung_graph *body) {
-  uint64_t mask = 0;
-  for (uint32_t i = 0; i < body->nodes; i++) {
-    const rung_node *node = &body->node[i];
-    mask |= node_symbols(body, node);
-    for (uint32_t b = 0; b < node->bodies; b++) mask |= rung_body_symbols(node->body[b]);
+rung_status rung_infer_bind(rung_infer *infer, rung_dim dim) {
+  const rung_dim_node *node = &infer->dims->node[dim.id];
+  if (node->kind != RUNG_DIM_KIND_SYMBOL || !infer->dims->symbol[node->symbol].made) {
+    return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT, "only a symbol that is made can be bound by a step");
   }
-  return mask;
+  uint64_t taken = infer->made;
+  for (const rung_graph *g = infer->graph; g && !infer->silent; g = g->parent) taken |= g->made;
+  if (taken & node->symbols) {
+    return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT, "symbol %s is bound twice",
+                             infer->dims->symbol[node->symbol].name);
+  }
+  infer->made |= node->symbols;
+  return RUNG_OK;
 }

@@ -19,5 +19,7 @@ bool rung_body_type_fits(const rung_value_type *want, const rung_value_type *hav
 /* Symbols that the body's nodes bind, its inner bodies included: a bit each. What depends on them has no value outside.
  */
 uint64_t rung_body_symbols(const rung_graph *body);
+/* This node binds the made symbol `dim`; refused if another node of this graph or of those around it does. */
+rung_status rung_infer_bind(rung_infer *infer, rung_dim dim);
 
 #endif
