@@ -94,7 +94,8 @@ typedef struct rung_random_normal_attrs { rung_dim_list shape; double mean; doub
  * count_nonzero(x) -> i64[]. nonzero(x) -> i64[rank, count]: indices of the elements that are not 0, row-major; count is
  * the symbol bound to count_nonzero(x). rung_build_nonzero (control.h) hides the three. */
 typedef struct rung_bind_symbol_attrs { const char *symbol; rung_dim bound; } rung_bind_symbol_attrs;
-typedef struct rung_nonzero_attrs { rung_dim count; } rung_nonzero_attrs;
+typedef struct rung_count_attrs { rung_dim count; } rung_count_attrs;
+typedef rung_bind_symbol_attrs rung_nonzero_attrs; /* former name of the above, until plan/ has changed */
 /* ---- range(start, n as extent) */
 typedef struct rung_iota_attrs { rung_dim_list shape; int64_t axis; rung_type type; } rung_iota_attrs;
 /* ---- if(condition bool, captures...): two bodies (then, else) whose inputs are the captures. Where the branches' extents

@@ -53,6 +53,6 @@ rung_value rung_build_nonzero(rung_graph *g, rung_value x, const char *name) {
   const rung_value_type type = *rung_build_type(g, x);
   const rung_dim most = rung_dims_product(g->dims, type.extent, 0, type.rank);
   const rung_value count = rung_graph_op(g, &rung_op_count_nonzero, &x, 1, NULL);
-  const rung_nonzero_attrs attrs = {rung_build_bind(g, count, name, most)};
+  const rung_count_attrs attrs = {rung_build_bind(g, count, name, most)};
   return rung_graph_op(g, &rung_op_nonzero, &x, 1, &attrs);
 }

@@ -109,12 +109,12 @@ const rung_op rung_op_count_nonzero = {
 
 static const rung_attr nonzero_attributes[] = {{.name = "count",
                                                 .kind = RUNG_ATTR_DIM,
-                                                .offset = offsetof(rung_nonzero_attrs, count),
+                                                .offset = offsetof(rung_count_attrs, count),
                                                 .doc = "how many elements are not 0"},
                                                {0}};
 
 static rung_status infer_nonzero(rung_infer *infer) {
-  const rung_nonzero_attrs *attrs = infer->attrs;
+  const rung_count_attrs *attrs = infer->attrs;
   RUNG_TRY(rung_infer_class(infer, 0, RUNG_TAKES_PLAIN));
   RUNG_TRY(rung_infer_rank_at_least(infer, 0, 1));
   if (!attrs->count.id) return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT, "count must be given");
@@ -150,7 +150,7 @@ const rung_op rung_op_nonzero = {
     .in_hi = 1,
     .results = 1,
     .attrs = nonzero_attributes,
-    .attrs_bytes = sizeof(rung_nonzero_attrs),
+    .attrs_bytes = sizeof(rung_count_attrs),
     .infer = infer_nonzero,
     .role_dims = input_elements,
     .reference = nonzero_reference,
