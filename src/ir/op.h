@@ -51,7 +51,7 @@ enum {
       1 << 1,              /* each result row (last axis) depends on the same row of the operands; may be in a region */
   RUNG_OP_VIEW = 1 << 2,   /* the result can alias operand 0 (see view) */
   RUNG_OP_EFFECT = 1 << 3, /* result 0 is the next version of state operand 0 */
-  RUNG_OP_SIZES = 1 << 4,  /* makes symbols (see sizes) */
+  RUNG_OP_SIZES = 1 << 4,  /* binds symbols when it runs: bind_symbol, and control ops whose extents bodies decide */
   RUNG_OP_DECLARES = 1 << 5, /* input, weight, state, constant: the result type is given, not inferred */
   RUNG_OP_CONTROL = 1 << 6,  /* if, loop: run by the runtime */
   RUNG_OP_RANDOM = 1 << 7,   /* takes numbers from the context's generator: never folded or merged */
@@ -140,8 +140,8 @@ struct rung_op {
   /* Builds smaller ops with the same meaning; NULL: a primitive. */
   void (*decompose)(struct rung_graph *, const rung_node *, const rung_value *in, rung_value *out);
   bool (*view)(rung_view_rule *); /* VIEW: false when a copy is needed (then the op's kernel or reference runs) */
-  /* SIZES: after the step ran, the value of each symbol it makes (symbols of result extents, in order of appearance).
-   */
+  /* SIZES: the values that the symbols it binds have once it has run. A plain op's scalar results are these values too,
+   * so that binding is reading a scalar; of a control op the runtime knows them (NULL here). */
   void (*sizes)(const rung_args *, int64_t *out_symbol);
 
   const char *expression;      /* elementwise: the value column, for generated device code */
