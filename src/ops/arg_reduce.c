@@ -58,8 +58,10 @@ static rung_status run(const rung_args *args, int sign) {
     return rung_fail(args->error, RUNG_OUT_OF_RANGE, "%s: no elements to choose from", sign > 0 ? "argmax" : "argmin");
   for (int axis = 0, to = 0; axis < x->rank; axis++) {
     extent[axis] = axis == along ? 1 : x->extent[axis];
-    if (axis != along) stride[1][axis] = y->stride[to++];
-    else if (attrs->keep) to++;
+    if (axis != along)
+      stride[1][axis] = y->stride[to++];
+    else if (attrs->keep)
+      to++;
   }
   rung_walk w;
   for (rung_walk_begin_strides(&w, x->rank, extent, 2, stride); w.live; rung_walk_next(&w)) {
@@ -80,17 +82,28 @@ static const rung_attr attrs[] = {
     {"keep", RUNG_ATTR_BOOL, offsetof(rung_arg_attrs, keep), "false", NULL, "the axis stays, with extent 1"},
     {"last", RUNG_ATTR_BOOL, offsetof(rung_arg_attrs, last), "false", NULL, "of equals the last"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-static const rung_test_case tests[] = {
-    {"f32[5,67]", ""},           {"f32[5,67]", "axis=0, keep=true"}, {"i32[9,17]{-3,3}", ""},
-    {"i32[9,17]{-3,3}", "last=true"}, {"u8[33]{0,255}", "axis=0"},   {"f32[0,3]", ""},
-    {"f64[2,3,4]", "axis=1"},    {"bool[7]", ""},                    {"f16[1]", "keep=true"},
-    {NULL, NULL}};
+static const rung_test_case tests[] = {{"f32[5,67]", ""},           {"f32[5,67]", "axis=0, keep=true"},
+                                       {"i32[9,17]{-3,3}", ""},     {"i32[9,17]{-3,3}", "last=true"},
+                                       {"u8[33]{0,255}", "axis=0"}, {"f32[0,3]", ""},
+                                       {"f64[2,3,4]", "axis=1"},    {"bool[7]", ""},
+                                       {"f16[1]", "keep=true"},     {NULL, NULL}};
 
-#define ARG(name_, text)                                                                                           \
-  const rung_op rung_op_##name_ = {.name = #name_, .doc = text, .operands = operands, .in_lo = 1, .in_hi = 1,      \
-                                   .results = 1, .attrs = attrs, .attrs_bytes = sizeof(rung_arg_attrs),            \
-                                   .roles = roles, .infer = infer, .role_dims = role_dims,                         \
-                                   .reference = reference_##name_, .no_gradient = "the result is an index",        \
-                                   .test_lo = -4, .test_hi = 4, .tests = tests};
+#define ARG(name_, text)                                                    \
+  const rung_op rung_op_##name_ = {.name = #name_,                          \
+                                   .doc = text,                             \
+                                   .operands = operands,                    \
+                                   .in_lo = 1,                              \
+                                   .in_hi = 1,                              \
+                                   .results = 1,                            \
+                                   .attrs = attrs,                          \
+                                   .attrs_bytes = sizeof(rung_arg_attrs),   \
+                                   .roles = roles,                          \
+                                   .infer = infer,                          \
+                                   .role_dims = role_dims,                  \
+                                   .reference = reference_##name_,          \
+                                   .no_gradient = "the result is an index", \
+                                   .test_lo = -4,                           \
+                                   .test_hi = 4,                            \
+                                   .tests = tests};
 ARG(argmax, "index of the largest along an axis; NaN counts as largest")
 ARG(argmin, "index of the smallest along an axis; NaN counts as smallest")

@@ -61,7 +61,8 @@ rung_value rung_build_swap_last(rung_graph *g, rung_value x) {
 
 rung_value rung_build_slice(rung_graph *g, rung_value x, int axis, rung_dim start, rung_dim length) {
   const rung_value_type type = *rung_build_type(g, x);
-  rung_slice_attrs attrs = {.start = {.count = type.rank}, .length = dim_list(type.rank, type.extent), .step = {.count = type.rank}};
+  rung_slice_attrs attrs = {
+      .start = {.count = type.rank}, .length = dim_list(type.rank, type.extent), .step = {.count = type.rank}};
   for (int i = 0; i < type.rank; i++) {
     attrs.start.dim[i] = rung_dims_constant(g->dims, 0);
     attrs.step.value[i] = 1;
@@ -123,7 +124,8 @@ rung_value rung_build_unbroadcast(rung_graph *g, rung_value gradient, rung_value
   int64_t axis[RUNG_MAX_RANK];
   int n = 0;
   for (int i = 0; i < from.rank; i++) {
-    const bool summed = i < lead || (rung_dim_is(g->dims, to.extent[i - lead], 1) && !rung_dim_same(from.extent[i], to.extent[i - lead]));
+    const bool summed = i < lead || (rung_dim_is(g->dims, to.extent[i - lead], 1) &&
+                                     !rung_dim_same(from.extent[i], to.extent[i - lead]));
     if (summed) axis[n++] = i;
   }
   if (n) gradient = rung_build_reduce(g, &rung_op_reduce_sum, gradient, axis, n, true);

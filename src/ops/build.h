@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graph builders for gradients, decompositions and passes. (The public ones, rung/ops.h, are generated from the table; the
- * library itself never depends on generated code.) All are sticky, as the graph is. */
+ * Graph builders for gradients, decompositions and passes. (The public ones, rung/ops.h, are generated from the table;
+ * the library itself never depends on generated code.) All are sticky, as the graph is. */
 #ifndef RUNG_OPS_BUILD_H
 #define RUNG_OPS_BUILD_H
 
@@ -9,19 +9,19 @@
 #include "ops/op_table.h"
 
 /* ---- elementwise rows with default attributes: rung_build_add(g, a, b) ... */
-#define BUILD1(name, ...)                                                            \
-  static inline rung_value rung_build_##name(rung_graph *g, rung_value x) {          \
-    return rung_graph_op(g, &rung_op_##name, &x, 1, NULL);                           \
+#define BUILD1(name, ...)                                                   \
+  static inline rung_value rung_build_##name(rung_graph *g, rung_value x) { \
+    return rung_graph_op(g, &rung_op_##name, &x, 1, NULL);                  \
   }
-#define BUILD2(name, ...)                                                            \
+#define BUILD2(name, ...)                                                                 \
   static inline rung_value rung_build_##name(rung_graph *g, rung_value a, rung_value b) { \
-    const rung_value in[2] = {a, b};                                                 \
-    return rung_graph_op(g, &rung_op_##name, in, 2, NULL);                           \
+    const rung_value in[2] = {a, b};                                                      \
+    return rung_graph_op(g, &rung_op_##name, in, 2, NULL);                                \
   }
-#define BUILD3(name, ...)                                                                           \
+#define BUILD3(name, ...)                                                                               \
   static inline rung_value rung_build_##name(rung_graph *g, rung_value a, rung_value b, rung_value c) { \
-    const rung_value in[3] = {a, b, c};                                                             \
-    return rung_graph_op(g, &rung_op_##name, in, 3, NULL);                                          \
+    const rung_value in[3] = {a, b, c};                                                                 \
+    return rung_graph_op(g, &rung_op_##name, in, 3, NULL);                                              \
   }
 #define UNARY BUILD1
 #define UNARY1 BUILD1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * cast: another element type. Floats round to nearest, ties to even. A float becomes an integer by dropping its fraction;
- * what does not fit becomes the nearest integer that does, NaN becomes 0: the same on every device. Integers wrap to a
- * narrower width. To bool: whatever is not zero (NaN is not) is true. Block types can be read, not made. */
+ * cast: another element type. Floats round to nearest, ties to even. A float becomes an integer by dropping its
+ * fraction; what does not fit becomes the nearest integer that does, NaN becomes 0: the same on every device. Integers
+ * wrap to a narrower width. To bool: whatever is not zero (NaN is not) is true. Block types can be read, not made. */
 #include <math.h>
 #include <stddef.h>
 
@@ -62,15 +62,22 @@ static rung_status reference(const rung_args *args) {
   for (rung_walk_begin(&w, y->rank, y->extent, 2, operand); w.live; rung_walk_next(&w)) {
     if (wide) {
       const int64_t v = rung_load_i64(x, w.offset[1]);
-      if (to == RUNG_TYPE_BOOL) rung_store_i64(y, w.offset[0], v != 0);
-      else if (is_whole(to)) rung_store_i64(y, w.offset[0], v);
-      else if (to == RUNG_TYPE_F64) rung_store_f64(y, w.offset[0], rung_type_is_unsigned(from) ? (double)(uint64_t)v : (double)v);
-      else rung_store_f64(y, w.offset[0], to_odd(v, rung_type_is_unsigned(from)));
+      if (to == RUNG_TYPE_BOOL)
+        rung_store_i64(y, w.offset[0], v != 0);
+      else if (is_whole(to))
+        rung_store_i64(y, w.offset[0], v);
+      else if (to == RUNG_TYPE_F64)
+        rung_store_f64(y, w.offset[0], rung_type_is_unsigned(from) ? (double)(uint64_t)v : (double)v);
+      else
+        rung_store_f64(y, w.offset[0], to_odd(v, rung_type_is_unsigned(from)));
     } else {
       const double v = rung_load_f64(x, w.offset[1]);
-      if (to == RUNG_TYPE_BOOL) rung_store_i64(y, w.offset[0], v != 0);
-      else if (is_whole(to)) rung_store_i64(y, w.offset[0], whole(v, to));
-      else rung_store_f64(y, w.offset[0], v);
+      if (to == RUNG_TYPE_BOOL)
+        rung_store_i64(y, w.offset[0], v != 0);
+      else if (is_whole(to))
+        rung_store_i64(y, w.offset[0], whole(v, to));
+      else
+        rung_store_f64(y, w.offset[0], v);
     }
   }
   return RUNG_OK;
@@ -89,16 +96,23 @@ static const char *const operands[] = {"x", NULL};
 static const rung_attr attrs[] = {
     {"type", RUNG_ATTR_TYPE, offsetof(rung_cast_attrs, type), NULL, NULL, "element type of the result"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-static const rung_test_case tests[] = {
-    {"f32[5,67]", "type=f16"},           {"f16[33]", "type=f32"},
-    {"f32[33]", "type=bf16"},            {"f32[17]", "type=i32"},
-    {"f32[17]", "type=u8"},              {"i64[17]{-300,300}", "type=i8"},
-    {"i32[17]{-300,300}", "type=f32"},   {"u8[9]{0,255}", "type=bool"},
-    {"bool[9]", "type=f32"},             {"f32[0,3]", "type=i64"},
-    {"f64[5]", "type=f32"},              {"f64[5]", "type=f64"},
-    {"f32[4,8]", "type=i4"},             {"f32[9]", "type=f8e4m3"},
-    {"i64[9]{-9,9}", "type=u64"},        {"f32[]", "type=f64"},
-    {NULL, NULL}};
+static const rung_test_case tests[] = {{"f32[5,67]", "type=f16"},
+                                       {"f16[33]", "type=f32"},
+                                       {"f32[33]", "type=bf16"},
+                                       {"f32[17]", "type=i32"},
+                                       {"f32[17]", "type=u8"},
+                                       {"i64[17]{-300,300}", "type=i8"},
+                                       {"i32[17]{-300,300}", "type=f32"},
+                                       {"u8[9]{0,255}", "type=bool"},
+                                       {"bool[9]", "type=f32"},
+                                       {"f32[0,3]", "type=i64"},
+                                       {"f64[5]", "type=f32"},
+                                       {"f64[5]", "type=f64"},
+                                       {"f32[4,8]", "type=i4"},
+                                       {"f32[9]", "type=f8e4m3"},
+                                       {"i64[9]{-9,9}", "type=u64"},
+                                       {"f32[]", "type=f64"},
+                                       {NULL, NULL}};
 
 const rung_op rung_op_cast = {
     .name = "cast",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a graph declares: inputs, weights, constants, states. Their type is given with the node; the rules here only check
- * it. They run nowhere: the runtime binds them. */
+ * What a graph declares: inputs, weights, constants, states. Their type is given with the node; the rules here only
+ * check it. They run nowhere: the runtime binds them. */
 #include <stddef.h>
 
 #include "ops/build.h"
@@ -34,8 +34,10 @@ static rung_status infer_state(rung_infer *infer) {
                      (long long)attrs->window);
   if (type->kind == RUNG_VALUE_STATE_DENSE) return RUNG_OK;
   if (type->rank != 3)
-    return rung_fail(infer->error, RUNG_SHAPE_MISMATCH, "state \"%s\": the extents of a kv state are kv_heads, "
-                     "key_dim and value_dim, not %d numbers", attrs->name, type->rank);
+    return rung_fail(infer->error, RUNG_SHAPE_MISMATCH,
+                     "state \"%s\": the extents of a kv state are kv_heads, "
+                     "key_dim and value_dim, not %d numbers",
+                     attrs->name, type->rank);
   for (int axis = 0; axis < 3; axis++)
     if (rung_dim_is(infer->dims, type->extent[axis], 0))
       return rung_fail(infer->error, RUNG_OUT_OF_RANGE, "state \"%s\": extent %d is 0", attrs->name, axis);
@@ -47,22 +49,29 @@ static rung_status infer_state(rung_infer *infer) {
 
 /* ---- ops */
 static const char *const no_operands[] = {NULL};
-#define NAME_ATTR(struct_) {"name", RUNG_ATTR_TEXT, offsetof(struct_, name), NULL, NULL, "how callers speak of it"}
+#define NAME_ATTR(struct_) \
+  { "name", RUNG_ATTR_TEXT, offsetof(struct_, name), NULL, NULL, "how callers speak of it" }
 static const rung_attr input_attrs[] = {NAME_ATTR(rung_input_attrs), {NULL, 0, 0, NULL, NULL, NULL}};
 static const rung_attr weight_attrs[] = {NAME_ATTR(rung_weight_attrs), {NULL, 0, 0, NULL, NULL, NULL}};
 static const rung_attr constant_attrs[] = {
     {"data", RUNG_ATTR_CONSTANT, offsetof(rung_constant_attrs, data), NULL, NULL, "dense, row-major"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-static const rung_attr state_attrs[] = {
-    NAME_ATTR(rung_state_attrs),
-    {"window", RUNG_ATTR_I64, offsetof(rung_state_attrs, window), "0", NULL, "kv: positions that stay visible, 0 for all"},
-    {NULL, 0, 0, NULL, NULL, NULL}};
+static const rung_attr state_attrs[] = {NAME_ATTR(rung_state_attrs),
+                                        {"window", RUNG_ATTR_I64, offsetof(rung_state_attrs, window), "0", NULL,
+                                         "kv: positions that stay visible, 0 for all"},
+                                        {NULL, 0, 0, NULL, NULL, NULL}};
 
-#define DECLARES(name_, text, flags_)                                                                               \
-  const rung_op rung_op_##name_ = {.name = #name_, .doc = text, .operands = no_operands, .results = 1,              \
-                                   .flags = RUNG_OP_DECLARES | (flags_), .attrs = name_##_attrs,                    \
-                                   .attrs_bytes = sizeof(rung_##name_##_attrs), .infer = infer_##name_,             \
-                                   .role_dims = rung_role_elements, .no_gradient = "has no operands"};
+#define DECLARES(name_, text, flags_)                                           \
+  const rung_op rung_op_##name_ = {.name = #name_,                              \
+                                   .doc = text,                                 \
+                                   .operands = no_operands,                     \
+                                   .results = 1,                                \
+                                   .flags = RUNG_OP_DECLARES | (flags_),        \
+                                   .attrs = name_##_attrs,                      \
+                                   .attrs_bytes = sizeof(rung_##name_##_attrs), \
+                                   .infer = infer_##name_,                      \
+                                   .role_dims = rung_role_elements,             \
+                                   .no_gradient = "has no operands"};
 DECLARES(input, "a tensor that the caller binds at each run", RUNG_OP_INPUT)
 DECLARES(weight, "a tensor of the store, by its name there", 0)
 DECLARES(constant, "a tensor that is part of the graph", 0)
@@ -75,7 +84,8 @@ static rung_value declare(rung_graph *graph, const rung_op *op, const void *attr
 }
 
 /* A type of `rank` axes, or false after the graph has been told why not. */
-static bool typed(rung_graph *graph, const char *op, rung_type type, int rank, const void *extent, rung_value_type *out) {
+static bool typed(rung_graph *graph, const char *op, rung_type type, int rank, const void *extent,
+                  rung_value_type *out) {
   if (rank < 0 || rank > RUNG_MAX_RANK || (rank && !extent)) {
     rung_graph_fail(graph, RUNG_INVALID_ARGUMENT, "%s: rank %d is not in 0 .. %d, or no extents are given", op, rank,
                     RUNG_MAX_RANK);
@@ -139,12 +149,15 @@ rung_value rung_graph_scalar(rung_graph *graph, rung_type type, double value) {
   }
   uint64_t bits[1] = {0};
   const rung_operand operand = {.base = (uint8_t *)bits, .type = (uint8_t)type};
-  if (!rung_operand_is_integer(&operand)) rung_store_f64(&operand, 0, value);
-  else if (type == RUNG_TYPE_BOOL) rung_store_i64(&operand, 0, value != 0);
+  if (!rung_operand_is_integer(&operand))
+    rung_store_f64(&operand, 0, value);
+  else if (type == RUNG_TYPE_BOOL)
+    rung_store_i64(&operand, 0, value != 0);
   else if (!(value >= -0x1p63 && value < 0x1p64)) {
     rung_graph_fail(graph, RUNG_OUT_OF_RANGE, "scalar: %g does not fit %s", value, row->name);
     return rung_build_null();
-  } else rung_store_i64(&operand, 0, value < 0x1p63 ? (int64_t)value : (int64_t)(uint64_t)value);
+  } else
+    rung_store_i64(&operand, 0, value < 0x1p63 ? (int64_t)value : (int64_t)(uint64_t)value);
   return rung_graph_constant(graph, type, 0, NULL, bits);
 }
 

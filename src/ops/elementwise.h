@@ -43,10 +43,10 @@ typedef struct rung_row_attrs {
 
 /* The parts of a row that need the vocabulary, one reading of the lists each: elementwise_values.c (reference) and
  * elementwise_graph.c (gradient, decomposition). elementwise.c puts them together. */
-#define ROW(name)                                                                                                  \
-  rung_status rung_reference_##name(const rung_args *args);                                                        \
+#define ROW(name)                                                                                                    \
+  rung_status rung_reference_##name(const rung_args *args);                                                          \
   void rung_gradient_##name(struct rung_graph *g, const rung_node *node, const rung_value *in, const rung_value *y_, \
-                            const rung_value *gy_, rung_value *out_gx);                                            \
+                            const rung_value *gy_, rung_value *out_gx);                                              \
   void rung_decompose_##name(struct rung_graph *g, const rung_node *node, const rung_value *in, rung_value *out);
 #include "ops/rows.inc"
 #undef ROW

@@ -55,18 +55,26 @@
 #define Q K(attrs->q)
 
 /* ---- gradients. Each column is of the result's extents; rung_build_unbroadcast sums what was broadcast. */
-#define GRADIENT(name, operands, columns)                                                                              \
-  void rung_gradient_##name(rung_graph *g, const rung_node *node, const rung_value *in, const rung_value *y_,          \
-                            const rung_value *gy_, rung_value *out_gx) {                                               \
-    const rung_row_attrs *attrs = (const rung_row_attrs *)node->attrs;                                                 \
-    const rung_value y = y_[0], gy = gy_[0];                                                                           \
-    const rung_type type = rung_graph_type_of(g, gy);                                                                  \
-    (void)attrs, (void)y, (void)gy, (void)type;                                                                        \
-    operands columns                                                                                                   \
+#define GRADIENT(name, operands, columns)                                                                     \
+  void rung_gradient_##name(rung_graph *g, const rung_node *node, const rung_value *in, const rung_value *y_, \
+                            const rung_value *gy_, rung_value *out_gx) {                                      \
+    const rung_row_attrs *attrs = (const rung_row_attrs *)node->attrs;                                        \
+    const rung_value y = y_[0], gy = gy_[0];                                                                  \
+    const rung_type type = rung_graph_type_of(g, gy);                                                         \
+    (void)attrs, (void)y, (void)gy, (void)type;                                                               \
+    operands columns                                                                                          \
   }
-#define X_OF const rung_value x = in[0]; (void)x;
-#define AB_OF const rung_value a = in[0]; const rung_value b = in[1]; (void)a; (void)b;
-#define ABC_OF AB_OF const rung_value c = in[2]; (void)c;
+#define X_OF                  \
+  const rung_value x = in[0]; \
+  (void)x;
+#define AB_OF                 \
+  const rung_value a = in[0]; \
+  const rung_value b = in[1]; \
+  (void)a;                    \
+  (void)b;
+#define ABC_OF                      \
+  AB_OF const rung_value c = in[2]; \
+  (void)c;
 #define OPERAND(i, column) out_gx[i] = rung_build_unbroadcast(g, column, in[i]);
 #define UNARY(name, takes, form, value, integer, gradient, ...) GRADIENT(name, X_OF, OPERAND(0, gradient))
 #define UNARY1(name, value, gradient, ...) GRADIENT(name, X_OF, OPERAND(0, gradient))
@@ -81,9 +89,9 @@
   GRADIENT(name, ABC_OF, OPERAND(0, for_a) OPERAND(1, for_b) OPERAND(2, for_c))
 #define SELECTION(name, takes, value, integer, for_b, for_c, ...) \
   GRADIENT(name, ABC_OF, out_gx[0] = rung_build_null(); OPERAND(1, for_b) OPERAND(2, for_c))
-#include "ops/unary.def"
 #include "ops/binary.def"
 #include "ops/ternary.def"
+#include "ops/unary.def"
 #undef UNARY
 #undef UNARY1
 #undef UNARY2
@@ -92,12 +100,12 @@
 #undef SELECTION
 
 /* ---- decompositions: the value column of composite rows */
-#define DECOMPOSE(name, operands, value)                                                                             \
-  void rung_decompose_##name(rung_graph *g, const rung_node *node, const rung_value *in, rung_value *out) {          \
-    const rung_row_attrs *attrs = (const rung_row_attrs *)node->attrs;                                               \
-    const rung_type type = rung_graph_type_of(g, in[0]);                                                             \
-    (void)attrs, (void)type;                                                                                         \
-    operands out[0] = value;                                                                                         \
+#define DECOMPOSE(name, operands, value)                                                                    \
+  void rung_decompose_##name(rung_graph *g, const rung_node *node, const rung_value *in, rung_value *out) { \
+    const rung_row_attrs *attrs = (const rung_row_attrs *)node->attrs;                                      \
+    const rung_type type = rung_graph_type_of(g, in[0]);                                                    \
+    (void)attrs, (void)type;                                                                                \
+    operands out[0] = value;                                                                                \
   }
 #define COMPOSITE(name, operands, value) DECOMPOSE(name, operands, value)
 #define PRIMITIVE(name, operands, value)
@@ -107,6 +115,6 @@
 #define BINARY(name, takes, form, value, ...) form(name, AB_OF, value)
 #define TERNARY(name, takes, form, value, ...) form(name, ABC_OF, value)
 #define SELECTION(name, ...)
-#include "ops/unary.def"
 #include "ops/binary.def"
 #include "ops/ternary.def"
+#include "ops/unary.def"

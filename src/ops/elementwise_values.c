@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The meaning of every elementwise row: its value column in double and in 64-bit integers, and the loop over operands of
- * any strides and types around it. */
+ * The meaning of every elementwise row: its value column in double and in 64-bit integers, and the loop over operands
+ * of any strides and types around it. */
 #include <math.h>
 
 #include "ops/elementwise.h"
@@ -64,10 +64,10 @@ static double sign_f64(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 #define P attr[0]
 #define Q attr[1]
 
-#define F64(name, params, value)                                     \
-  static double f64_##name(const double *v, const double *attr) {    \
-    params (void)attr;                                               \
-    return value;                                                    \
+#define F64(name, params, value)                                  \
+  static double f64_##name(const double *v, const double *attr) { \
+    params(void) attr;                                            \
+    return value;                                                 \
   }
 #define X_OF const double x = v[0];
 #define AB_OF const double a = v[0], b = v[1];
@@ -82,9 +82,9 @@ static double sign_f64(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 #define COMPARE(name, takes, value, ...) F64(name, AB_OF, value)
 #define TERNARY(name, takes, form, value, ...) F64(name, ABC_OF, value)
 #define SELECTION(name, takes, value, ...) F64(name, ABC_OF, value)
-#include "ops/unary.def"
 #include "ops/binary.def"
 #include "ops/ternary.def"
+#include "ops/unary.def"
 #undef UNARY
 #undef UNARY1
 #undef UNARY2
@@ -166,9 +166,15 @@ static uint64_t prelu_u64(uint64_t a, uint64_t b) {
 #define ISELECT(m, b, c) ((m) ? (b) : (c))
 #define IPRELU(a, b) I(prelu)(a, b)
 
-#define X_OF const T x = v[0]; (void)x;
-#define AB_OF const T a = v[0], b = v[1]; (void)a, (void)b;
-#define ABC_OF const T a = v[0], b = v[1], c = v[2]; (void)a, (void)b, (void)c;
+#define X_OF        \
+  const T x = v[0]; \
+  (void)x;
+#define AB_OF                 \
+  const T a = v[0], b = v[1]; \
+  (void)a, (void)b;
+#define ABC_OF                          \
+  const T a = v[0], b = v[1], c = v[2]; \
+  (void)a, (void)b, (void)c;
 #define UNARY(name, takes, form, value, integer, ...) INTEGER(name, X_OF, integer)
 #define UNARY1(name, ...)
 #define UNARY2(name, ...)
@@ -182,25 +188,21 @@ static uint64_t prelu_u64(uint64_t a, uint64_t b) {
 
 #define T int64_t
 #define I(fn) fn##_i64
-#define INTEGER(name, params, value)            \
-  static int64_t i64_##name(const int64_t *v) { \
-    params return value;                        \
-  }
-#include "ops/unary.def"
+#define INTEGER(name, params, value) \
+  static int64_t i64_##name(const int64_t *v) { params return value; }
 #include "ops/binary.def"
 #include "ops/ternary.def"
+#include "ops/unary.def"
 #undef T
 #undef I
 #undef INTEGER
 #define T uint64_t
 #define I(fn) fn##_u64
-#define INTEGER(name, params, value)              \
-  static uint64_t u64_##name(const uint64_t *v) { \
-    params return value;                          \
-  }
-#include "ops/unary.def"
+#define INTEGER(name, params, value) \
+  static uint64_t u64_##name(const uint64_t *v) { params return value; }
 #include "ops/binary.def"
 #include "ops/ternary.def"
+#include "ops/unary.def"
 #undef T
 #undef I
 #undef INTEGER
@@ -257,6 +259,6 @@ static rung_status run(const rung_args *args, f64_fn *f, i64_fn *i, u64_fn *u) {
 #define COMPARE BOTH
 #define TERNARY BOTH
 #define SELECTION BOTH
-#include "ops/unary.def"
 #include "ops/binary.def"
 #include "ops/ternary.def"
+#include "ops/unary.def"

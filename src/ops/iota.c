@@ -26,8 +26,10 @@ static rung_status reference(const rung_args *args) {
   const int axis = rung_axis_of(((const rung_iota_attrs *)args->attrs)->axis, y->rank);
   rung_walk w;
   for (rung_walk_begin(&w, y->rank, y->extent, 1, operand); w.live; rung_walk_next(&w)) {
-    if (rung_operand_is_integer(y)) rung_store_i64(y, w.offset[0], w.index[axis]);
-    else rung_store_f64(y, w.offset[0], (double)w.index[axis]);
+    if (rung_operand_is_integer(y))
+      rung_store_i64(y, w.offset[0], w.index[axis]);
+    else
+      rung_store_f64(y, w.offset[0], (double)w.index[axis]);
   }
   return RUNG_OK;
 }
@@ -38,12 +40,9 @@ static const rung_attr attrs[] = {
     {"axis", RUNG_ATTR_I64, offsetof(rung_iota_attrs, axis), "-1", NULL, "along which it counts"},
     {"type", RUNG_ATTR_TYPE, offsetof(rung_iota_attrs, type), "i64", NULL, "element type of the result"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-static const rung_test_case tests[] = {{"", "shape=[5,17]"},
-                                       {"", "shape=[5,17], axis=0, type=f32"},
-                                       {"", "shape=[300], axis=0, type=u8"},
-                                       {"", "shape=[0]"},
-                                       {"", "shape=[2,3,4], axis=1, type=i32"},
-                                       {NULL, NULL}};
+static const rung_test_case tests[] = {
+    {"", "shape=[5,17]"}, {"", "shape=[5,17], axis=0, type=f32"},  {"", "shape=[300], axis=0, type=u8"},
+    {"", "shape=[0]"},    {"", "shape=[2,3,4], axis=1, type=i32"}, {NULL, NULL}};
 
 const rung_op rung_op_iota = {
     .name = "iota",

@@ -55,9 +55,9 @@ static rung_status reference_layer_norm(const rung_args *args) { return run(args
 
 /* ---- graphs. Narrow types are widened first: squares of f16 overflow. */
 typedef struct parts {
-  rung_type type;     /* computed in */
-  rung_value scale;   /* 1 / sqrt(mean of squares + epsilon), last axis kept */
-  rung_value normal;  /* what the weight multiplies */
+  rung_type type;    /* computed in */
+  rung_value scale;  /* 1 / sqrt(mean of squares + epsilon), last axis kept */
+  rung_value normal; /* what the weight multiplies */
 } parts;
 
 static rung_value mean_last(rung_graph *g, rung_value x) {
@@ -121,20 +121,35 @@ static const char *const roles[] = {"rows", "columns", NULL};
 static const rung_attr attrs[] = {
     {"epsilon", RUNG_ATTR_F64, offsetof(rung_norm_attrs, epsilon), "1e-05", NULL, "added to the mean of squares"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-#define CASES                                                                                                    \
-  {"f32[5,67] f32[67]", ""}, {"f32[5,67]", "epsilon=1e-06"}, {"f32[2,3,16] f32[16]", "epsilon=0.001"},           \
-      {"f32[17] f32[17]", ""}, {"f32[0,3] f32[3]", ""}, {"f64[3,9] f64[9]", ""}, {"f16[4,33] f32[33]", ""},      \
-      {"bf16[2,16] bf16[16]", ""}, {"f32[3,1] f32[1]", ""}
+#define CASES                                                                                               \
+  {"f32[5,67] f32[67]", ""}, {"f32[5,67]", "epsilon=1e-06"}, {"f32[2,3,16] f32[16]", "epsilon=0.001"},      \
+      {"f32[17] f32[17]", ""}, {"f32[0,3] f32[3]", ""}, {"f64[3,9] f64[9]", ""}, {"f16[4,33] f32[33]", ""}, \
+      {"bf16[2,16] bf16[16]", ""}, {                                                                        \
+    "f32[3,1] f32[1]", ""                                                                                   \
+  }
 static const rung_test_case tests_rms_norm[] = {CASES, {NULL, NULL}};
 static const rung_test_case tests_layer_norm[] = {
     CASES, {"f32[5,67] f32[67] f32[67]", ""}, {"f64[2,9] f64[9] f64[9]", ""}, {NULL, NULL}};
 
-#define NORM(name_, most, text)                                                                                      \
-  const rung_op rung_op_##name_ = {.name = #name_, .doc = text, .operands = operands, .in_lo = 1, .in_hi = most,     \
-                                   .results = 1, .flags = RUNG_OP_ROW_LOCAL | RUNG_OP_IN_PLACE, .attrs = attrs,      \
-                                   .attrs_bytes = sizeof(rung_norm_attrs), .roles = roles, .infer = infer,           \
-                                   .role_dims = role_dims, .reference = reference_##name_,                           \
-                                   .gradient = gradient_##name_, .decompose = decompose_##name_, .test_lo = -4,      \
-                                   .test_hi = 4, .tests = tests_##name_, .tolerance = {0x1p-19, 0x1p-20}};
+#define NORM(name_, most, text)                                                   \
+  const rung_op rung_op_##name_ = {.name = #name_,                                \
+                                   .doc = text,                                   \
+                                   .operands = operands,                          \
+                                   .in_lo = 1,                                    \
+                                   .in_hi = most,                                 \
+                                   .results = 1,                                  \
+                                   .flags = RUNG_OP_ROW_LOCAL | RUNG_OP_IN_PLACE, \
+                                   .attrs = attrs,                                \
+                                   .attrs_bytes = sizeof(rung_norm_attrs),        \
+                                   .roles = roles,                                \
+                                   .infer = infer,                                \
+                                   .role_dims = role_dims,                        \
+                                   .reference = reference_##name_,                \
+                                   .gradient = gradient_##name_,                  \
+                                   .decompose = decompose_##name_,                \
+                                   .test_lo = -4,                                 \
+                                   .test_hi = 4,                                  \
+                                   .tests = tests_##name_,                        \
+                                   .tolerance = {0x1p-19, 0x1p-20}};
 NORM(rms_norm, 2, "x / sqrt(mean(x^2) + epsilon), times weight, over the last axis")
 NORM(layer_norm, 3, "(x - mean) / sqrt(variance + epsilon), times weight, plus bias, over the last axis")

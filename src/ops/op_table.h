@@ -13,7 +13,8 @@
 #include "ops/rows.inc"
 #undef ROW
 
-/* For walking (rung_op_find is in ir/op.h): ops with a file first, then rows, each in the order of its list. NULL past the end. */
+/* For walking (rung_op_find is in ir/op.h): ops with a file first, then rows, each in the order of its list. NULL past
+ * the end. */
 size_t rung_op_count(void);
 const rung_op *rung_op_at(size_t index);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * pad: elements before and after along each axis: one value, or the operand mirrored at its edge (which is not repeated),
- * its edge repeated, or the operand from its other end. */
+ * pad: elements before and after along each axis: one value, or the operand mirrored at its edge (which is not
+ * repeated), its edge repeated, or the operand from its other end. */
 #include <stddef.h>
 #include <string.h>
 
@@ -32,14 +32,17 @@ static rung_status infer(rung_infer *infer) {
 static int64_t source(int64_t i, int64_t n, int32_t mode) {
   if (i >= 0 && i < n) return i;
   switch (mode) {
-    case RUNG_PAD_EDGE: return i < 0 ? 0 : n - 1;
-    case RUNG_PAD_WRAP: return (i % n + n) % n;
+    case RUNG_PAD_EDGE:
+      return i < 0 ? 0 : n - 1;
+    case RUNG_PAD_WRAP:
+      return (i % n + n) % n;
     case RUNG_PAD_REFLECT: {
       if (n == 1) return 0;
       const int64_t period = 2 * (n - 1), at = (i % period + period) % period;
       return at < n ? at : period - at;
     }
-    default: return -1;
+    default:
+      return -1;
   }
 }
 
@@ -61,9 +64,12 @@ static rung_status reference(const rung_args *args) {
       filled = index < 0;
       from += index * x.stride[axis];
     }
-    if (!filled) rung_unit_copy(&y, w.offset[0], &x, from);
-    else if (rung_operand_is_integer(out)) rung_store_i64(out, w.offset[0], (int64_t)attrs->value);
-    else rung_store_f64(out, w.offset[0], attrs->value);
+    if (!filled)
+      rung_unit_copy(&y, w.offset[0], &x, from);
+    else if (rung_operand_is_integer(out))
+      rung_store_i64(out, w.offset[0], (int64_t)attrs->value);
+    else
+      rung_store_f64(out, w.offset[0], attrs->value);
   }
   return RUNG_OK;
 }

@@ -197,8 +197,10 @@ static rung_status run(const rung_args *args, f64_fold *in_f64, i64_fold *in_i64
   rung_walk_begin_strides(&inner, x->rank, reduced, 1, reduced_stride);
   for (rung_walk_begin_strides(&outer, x->rank, kept, 2, kept_stride); outer.live; rung_walk_next(&outer)) {
     fold f = {x, &inner, outer.offset[0], count};
-    if (rung_operand_is_integer(x)) rung_store_i64(y, outer.offset[1], in_i64(&f, (rung_type)x->type));
-    else rung_store_f64(y, outer.offset[1], in_f64(&f));
+    if (rung_operand_is_integer(x))
+      rung_store_i64(y, outer.offset[1], in_i64(&f, (rung_type)x->type));
+    else
+      rung_store_f64(y, outer.offset[1], in_f64(&f));
   }
   return RUNG_OK;
 }
@@ -243,8 +245,8 @@ static rung_value log_sum_exp_gx(const terms *t) { return G(mul, t->gy, G(exp, G
 static void differentiate(rung_graph *g, const rung_node *node, const rung_value *in, const rung_value *y,
                           const rung_value *gy, rung_value *out_gx, rung_value (*rule)(const terms *)) {
   const rung_reduce_attrs *attrs = (const rung_reduce_attrs *)node->attrs;
-  const terms t = {g, rung_build_type(g, in[0])->type, attrs, in[0], kept_shape(g, attrs, in[0], y[0]),
-                   kept_shape(g, attrs, in[0], gy[0])};
+  const terms t = {g,     rung_build_type(g, in[0])->type,   attrs,
+                   in[0], kept_shape(g, attrs, in[0], y[0]), kept_shape(g, attrs, in[0], gy[0])};
   out_gx[0] = rung_build_expand_like(g, rule(&t), in[0]);
 }
 
@@ -280,29 +282,44 @@ static const rung_attr attrs[] = {
     {"axes", RUNG_ATTR_I64S, offsetof(rung_reduce_attrs, axes), "[]", NULL, "reduced axes; none: all"},
     {"keep", RUNG_ATTR_BOOL, offsetof(rung_reduce_attrs, keep), "false", NULL, "reduced axes stay, with extent 1"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-#define FLOATS                                                                                                 \
-  {"f32[5,67]", "axes=[1]"}, {"f32[5,67]", "axes=[0], keep=true"}, {"f32[2,3,17]", "axes=[0,2]"},              \
-      {"f32[7]", ""}, {"f64[2,3,4]", "axes=[1]"}, {"f64[2,3]", "axes=[-1], keep=true"}, {"f32[]", ""},         \
-      {"f32[3,0]", "axes=[1]"}, {"f32[0,3]", "axes=[1]"}, {"f16[4,33]", "axes=[1]"}, {"f32[2,1]", "axes=[1]"}
-#define INTEGERS {"i32[5,17]{-9,9}", "axes=[1]"}, {"u8[9]{0,255}", ""}, {"i64[3,0]", "axes=[1]"}
+#define FLOATS                                                                                                    \
+  {"f32[5,67]", "axes=[1]"}, {"f32[5,67]", "axes=[0], keep=true"}, {"f32[2,3,17]", "axes=[0,2]"}, {"f32[7]", ""}, \
+      {"f64[2,3,4]", "axes=[1]"}, {"f64[2,3]", "axes=[-1], keep=true"}, {"f32[]", ""}, {"f32[3,0]", "axes=[1]"},  \
+      {"f32[0,3]", "axes=[1]"}, {"f16[4,33]", "axes=[1]"}, {                                                      \
+    "f32[2,1]", "axes=[1]"                                                                                        \
+  }
+#define INTEGERS \
+  {"i32[5,17]{-9,9}", "axes=[1]"}, {"u8[9]{0,255}", ""}, { "i64[3,0]", "axes=[1]" }
 static const rung_test_case tests_FLOAT[] = {FLOATS, {NULL, NULL}};
 static const rung_test_case tests_NUMBER[] = {FLOATS, INTEGERS, {NULL, NULL}};
-static const rung_test_case tests_PLAIN[] = {FLOATS, INTEGERS, {"bool[5,3]", "axes=[1]"}, {"bool[3,0]", "axes=[1]"}, {NULL, NULL}};
+static const rung_test_case tests_PLAIN[] = {
+    FLOATS, INTEGERS, {"bool[5,3]", "axes=[1]"}, {"bool[3,0]", "axes=[1]"}, {NULL, NULL}};
 
 /* Integer column: the fold, or NULL for floats only. */
-#define REDUCE(name_, takes, fold_i64, smaller, lo, hi, text)                                                       \
-  static rung_status reference_##name_(const rung_args *args) { return run(args, name_##_f64, fold_i64); }          \
-  static void gradient_##name_(rung_graph *g, const rung_node *node, const rung_value *in, const rung_value *y,     \
-                               const rung_value *gy, rung_value *out_gx) {                                          \
-    differentiate(g, node, in, y, gy, out_gx, name_##_gx);                                                          \
-  }                                                                                                                 \
-  const rung_op rung_op_reduce_##name_ = {.name = "reduce_" #name_, .doc = text, .operands = operands, .in_lo = 1,  \
-                                          .in_hi = 1, .results = 1, .attrs = attrs,                                 \
-                                          .attrs_bytes = sizeof(rung_reduce_attrs), .roles = roles,                 \
-                                          .infer = infer_##takes, .role_dims = role_dims,                           \
-                                          .reference = reference_##name_, .gradient = gradient_##name_,             \
-                                          .decompose = smaller, .test_lo = lo, .test_hi = hi,                       \
-                                          .tests = tests_##takes, .tolerance = {0x1p-20, 0x1p-22}};
+#define REDUCE(name_, takes, fold_i64, smaller, lo, hi, text)                                                   \
+  static rung_status reference_##name_(const rung_args *args) { return run(args, name_##_f64, fold_i64); }      \
+  static void gradient_##name_(rung_graph *g, const rung_node *node, const rung_value *in, const rung_value *y, \
+                               const rung_value *gy, rung_value *out_gx) {                                      \
+    differentiate(g, node, in, y, gy, out_gx, name_##_gx);                                                      \
+  }                                                                                                             \
+  const rung_op rung_op_reduce_##name_ = {.name = "reduce_" #name_,                                             \
+                                          .doc = text,                                                          \
+                                          .operands = operands,                                                 \
+                                          .in_lo = 1,                                                           \
+                                          .in_hi = 1,                                                           \
+                                          .results = 1,                                                         \
+                                          .attrs = attrs,                                                       \
+                                          .attrs_bytes = sizeof(rung_reduce_attrs),                             \
+                                          .roles = roles,                                                       \
+                                          .infer = infer_##takes,                                               \
+                                          .role_dims = role_dims,                                               \
+                                          .reference = reference_##name_,                                       \
+                                          .gradient = gradient_##name_,                                         \
+                                          .decompose = smaller,                                                 \
+                                          .test_lo = lo,                                                        \
+                                          .test_hi = hi,                                                        \
+                                          .tests = tests_##takes,                                               \
+                                          .tolerance = {0x1p-20, 0x1p-22}};
 /* clang-format off */
 REDUCE(sum,         NUMBER, sum_i64,        NULL,                -4,  4, "sum over axes")
 REDUCE(mean,        NUMBER, mean_i64,       NULL,                -4,  4, "mean over axes; integers round towards 0")

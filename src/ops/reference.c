@@ -13,7 +13,8 @@ static int64_t block_of(rung_type type) {
 void rung_element_strides(const rung_operand *operand, int64_t *out_stride) {
   const int64_t block = block_of((rung_type)operand->type);
   for (int axis = 0; axis < operand->rank; axis++)
-    out_stride[axis] = block > 1 ? (axis == operand->rank - 1 ? 1 : operand->stride[axis] * block) : operand->stride[axis];
+    out_stride[axis] =
+        block > 1 ? (axis == operand->rank - 1 ? 1 : operand->stride[axis] * block) : operand->stride[axis];
 }
 
 int64_t rung_element_offset(const rung_operand *operand, const int64_t *index) {

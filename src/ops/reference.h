@@ -23,8 +23,7 @@ typedef struct rung_walk {
 } rung_walk;
 void rung_walk_begin(rung_walk *walk, int rank, const int64_t *extent, int n, const rung_operand *const *operand);
 /* The same with the strides already known, n rows of `rank` each. */
-void rung_walk_begin_strides(rung_walk *walk, int rank, const int64_t *extent, int n,
-                             int64_t (*stride)[RUNG_MAX_RANK]);
+void rung_walk_begin_strides(rung_walk *walk, int rank, const int64_t *extent, int n, int64_t (*stride)[RUNG_MAX_RANK]);
 void rung_walk_next(rung_walk *walk);
 
 /* Strides of an operand in elements: those of block types count blocks along all axes but the last. (Narrow storage
@@ -44,7 +43,8 @@ typedef struct rung_units {
   int64_t extent[RUNG_MAX_RANK], stride[RUNG_MAX_RANK];
 } rung_units;
 rung_units rung_units_of(const rung_operand *operand);
-/* Copies every unit of `to` from the place in `from` that has the same index; equal extents, `from` may have stride 0. */
+/* Copies every unit of `to` from the place in `from` that has the same index; equal extents, `from` may have stride 0.
+ */
 void rung_units_copy(const rung_units *to, const rung_units *from);
 /* Where a unit lies; not for narrow storage types, whose units may share a byte. */
 static inline uint8_t *rung_unit_at(const rung_units *units, int64_t offset) {

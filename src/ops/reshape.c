@@ -65,8 +65,8 @@ static side axes_of(rung_dims *dims, const rung_value_type *type) {
   return s;
 }
 
-/* The smallest group from (i, j) on: one past its last axes on either side. Everything that is left where no products can
- * be proved equal. */
+/* The smallest group from (i, j) on: one past its last axes on either side. Everything that is left where no products
+ * can be proved equal. */
 static void next_group(rung_dims *dims, const side *in, const side *out, int i, int j, int *out_i, int *out_j) {
   for (int a = i + 1; a <= in->n; a++) {
     const rung_dim have = rung_dims_product(dims, in->extent, i, a);

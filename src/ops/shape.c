@@ -47,12 +47,17 @@ uint32_t rung_type_takes(rung_type type) {
   const rung_type_row *row = rung_type_get(type);
   if (!row) return 0;
   switch (row->class_) {
-    case RUNG_CLASS_FLOAT: return RUNG_TAKES_FLOAT;
+    case RUNG_CLASS_FLOAT:
+      return RUNG_TAKES_FLOAT;
     case RUNG_CLASS_INT:
-    case RUNG_CLASS_UINT: return RUNG_TAKES_INT;
-    case RUNG_CLASS_BOOL: return RUNG_TAKES_BOOL;
-    case RUNG_CLASS_STORAGE: return RUNG_TAKES_STORAGE;
-    case RUNG_CLASS_BLOCK: return RUNG_TAKES_BLOCK;
+    case RUNG_CLASS_UINT:
+      return RUNG_TAKES_INT;
+    case RUNG_CLASS_BOOL:
+      return RUNG_TAKES_BOOL;
+    case RUNG_CLASS_STORAGE:
+      return RUNG_TAKES_STORAGE;
+    case RUNG_CLASS_BLOCK:
+      return RUNG_TAKES_BLOCK;
   }
   return 0;
 }
@@ -65,13 +70,20 @@ bool rung_type_is_unsigned(rung_type type) {
 
 static const char *takes_text(uint32_t takes) {
   switch (takes) {
-    case RUNG_TAKES_FLOAT: return "a float type";
-    case RUNG_TAKES_INT: return "an integer type";
-    case RUNG_TAKES_BOOL: return "bool";
-    case RUNG_TAKES_INT | RUNG_TAKES_BOOL: return "an integer type or bool";
-    case RUNG_TAKES_NUMBER: return "a float or integer type";
-    case RUNG_TAKES_PLAIN: return "a type that is computed in";
-    default: return "another type";
+    case RUNG_TAKES_FLOAT:
+      return "a float type";
+    case RUNG_TAKES_INT:
+      return "an integer type";
+    case RUNG_TAKES_BOOL:
+      return "bool";
+    case RUNG_TAKES_INT | RUNG_TAKES_BOOL:
+      return "an integer type or bool";
+    case RUNG_TAKES_NUMBER:
+      return "a float or integer type";
+    case RUNG_TAKES_PLAIN:
+      return "a type that is computed in";
+    default:
+      return "another type";
   }
 }
 
@@ -85,8 +97,8 @@ rung_status rung_infer_class(const rung_infer *infer, uint32_t i, uint32_t takes
     return rung_infer_refuse(infer, RUNG_TYPE_MISMATCH, "%s is %s but must be %s", name, rung_type_name(type->type),
                              takes_text(takes));
   if (type->layout)
-    return rung_infer_refuse(infer, RUNG_TYPE_MISMATCH, "%s lies in packed layout %u, which this op does not read", name,
-                             (unsigned)type->layout);
+    return rung_infer_refuse(infer, RUNG_TYPE_MISMATCH, "%s lies in packed layout %u, which this op does not read",
+                             name, (unsigned)type->layout);
   return RUNG_OK;
 }
 
@@ -202,7 +214,8 @@ void rung_view_dense_strides(rung_dims *dims, rung_type type, int rank, const ru
   for (int axis = rank - 1; axis >= 0; axis--) {
     out_stride[axis] = stride;
     rung_dim units = extent[axis];
-    if (axis == rank - 1 && blocks) units = rung_dims_div(dims, units, rung_dims_constant(dims, rung_type_get(type)->block));
+    if (axis == rank - 1 && blocks)
+      units = rung_dims_div(dims, units, rung_dims_constant(dims, rung_type_get(type)->block));
     stride = rung_dims_mul(dims, stride, units);
   }
 }

@@ -13,8 +13,8 @@ const char *rung_op_operand_name(const rung_op *op, uint32_t i);
 
 /* Classes of operand types, for rung_infer_class. */
 enum {
-  RUNG_TAKES_FLOAT = 1 << 0,   /* f32 f16 bf16 f64 */
-  RUNG_TAKES_INT = 1 << 1,     /* i8 .. u64 */
+  RUNG_TAKES_FLOAT = 1 << 0, /* f32 f16 bf16 f64 */
+  RUNG_TAKES_INT = 1 << 1,   /* i8 .. u64 */
   RUNG_TAKES_BOOL = 1 << 2,
   RUNG_TAKES_STORAGE = 1 << 3, /* narrow types that are stored but not computed in */
   RUNG_TAKES_BLOCK = 1 << 4,

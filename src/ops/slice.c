@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * slice: along each axis, `length` elements from `start` on, `step` apart (step may be negative). Starts and lengths are
- * resolved by the builder: nothing is clamped here, what leaves the operand is refused. Always a view. */
+ * slice: along each axis, `length` elements from `start` on, `step` apart (step may be negative). Starts and lengths
+ * are resolved by the builder: nothing is clamped here, what leaves the operand is refused. Always a view. */
 #include <stddef.h>
 
 #include "ops/build.h"
@@ -16,8 +16,10 @@ static rung_status check_axis(rung_infer *infer, const rung_slice_attrs *attrs, 
   RUNG_TRY(rung_infer_dim(infer, length));
   if (step == 0) return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT, "the step of axis %d is 0", axis);
   if (rung_dim_is(dims, length, 0)) return RUNG_OK;
-  const rung_dim steps = rung_dims_mul(dims, rung_dims_sub(dims, length, rung_one(dims)), rung_dims_constant(dims, step));
-  const rung_dim last = rung_dims_add(dims, start, steps), low = step > 0 ? start : last, high = step > 0 ? last : start;
+  const rung_dim steps =
+      rung_dims_mul(dims, rung_dims_sub(dims, length, rung_one(dims)), rung_dims_constant(dims, step));
+  const rung_dim last = rung_dims_add(dims, start, steps), low = step > 0 ? start : last,
+                 high = step > 0 ? last : start;
   RUNG_TRY(rung_infer_dim(infer, last));
   const rung_dim end = rung_dims_add(dims, high, rung_one(dims));
   if (rung_infer_at_least(infer, length, zero) && rung_infer_at_least(infer, low, zero) &&
@@ -80,8 +82,7 @@ static rung_value spread(rung_graph *g, rung_value gy, int axis, int64_t step, r
   pad.after.dim[axis + 1] = rung_dims_constant(dims, step - 1);
   const rung_value padded = rung_graph_op(g, &rung_op_pad, &wide, 1, &pad);
   rung_dim merged[RUNG_MAX_RANK];
-  for (int i = 0; i < type.rank - 1; i++)
-    merged[i] = i < axis ? type.extent[i] : type.extent[i == axis ? i : i + 1];
+  for (int i = 0; i < type.rank - 1; i++) merged[i] = i < axis ? type.extent[i] : type.extent[i == axis ? i : i + 1];
   merged[axis] = rung_dims_mul(dims, extent, rung_dims_constant(dims, step));
   const rung_value flat = rung_build_reshape(g, padded, type.rank - 1, merged);
   /* The last element has no gap after it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * softmax, log_softmax along an axis, shifted by the largest element. A row of minus infinities is NaN, as the definition
- * says (attention, where such a row means "sees nothing", gives zeros). */
+ * softmax, log_softmax along an axis, shifted by the largest element. A row of minus infinities is NaN, as the
+ * definition says (attention, where such a row means "sees nothing", gives zeros). */
 #include <math.h>
 #include <stddef.h>
 
@@ -74,7 +74,8 @@ static void decompose_softmax(rung_graph *g, const rung_node *node, const rung_v
 }
 static void decompose_log_softmax(rung_graph *g, const rung_node *node, const rung_value *in, rung_value *out) {
   const rung_value s = shifted(g, node, in[0]);
-  out[0] = rung_build_sub(g, s, rung_build_log(g, rung_build_sum(g, rung_build_exp(g, s), axis_of(g, node, in[0]), true)));
+  out[0] =
+      rung_build_sub(g, s, rung_build_log(g, rung_build_sum(g, rung_build_exp(g, s), axis_of(g, node, in[0]), true)));
 }
 
 static const char *const operands[] = {"x", NULL};
@@ -82,17 +83,30 @@ static const char *const roles[] = {"rows", "columns", NULL};
 static const rung_attr attrs[] = {
     {"axis", RUNG_ATTR_I64, offsetof(rung_axis_attrs, axis), "-1", NULL, "along which the result adds up to 1"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-static const rung_test_case tests[] = {{"f32[5,67]", ""},      {"f32[5,67]", "axis=0"}, {"f32[2,3,17]", "axis=1"},
-                                       {"f32[3,1]", ""},       {"f32[0,3]", ""},        {"f32[3,0]", ""},
-                                       {"f64[2,9]", ""},       {"f64[3,4]", "axis=-2"}, {"f16[4,33]", ""},
-                                       {"bf16[2,16]", ""},     {NULL, NULL}};
+static const rung_test_case tests[] = {
+    {"f32[5,67]", ""}, {"f32[5,67]", "axis=0"}, {"f32[2,3,17]", "axis=1"}, {"f32[3,1]", ""},  {"f32[0,3]", ""},
+    {"f32[3,0]", ""},  {"f64[2,9]", ""},        {"f64[3,4]", "axis=-2"},   {"f16[4,33]", ""}, {"bf16[2,16]", ""},
+    {NULL, NULL}};
 
-#define SOFTMAX(name_, text)                                                                                           \
-  const rung_op rung_op_##name_ = {.name = #name_, .doc = text, .operands = operands, .in_lo = 1, .in_hi = 1,          \
-                                   .results = 1, .flags = RUNG_OP_IN_PLACE, .attrs = attrs,                            \
-                                   .attrs_bytes = sizeof(rung_axis_attrs), .roles = roles, .infer = infer,             \
-                                   .role_dims = role_dims, .reference = reference_##name_,                             \
-                                   .gradient = gradient_##name_, .decompose = decompose_##name_, .test_lo = -9,        \
-                                   .test_hi = 9, .tests = tests, .tolerance = {0x1p-20, 0x1p-22}};
+#define SOFTMAX(name_, text)                                               \
+  const rung_op rung_op_##name_ = {.name = #name_,                         \
+                                   .doc = text,                            \
+                                   .operands = operands,                   \
+                                   .in_lo = 1,                             \
+                                   .in_hi = 1,                             \
+                                   .results = 1,                           \
+                                   .flags = RUNG_OP_IN_PLACE,              \
+                                   .attrs = attrs,                         \
+                                   .attrs_bytes = sizeof(rung_axis_attrs), \
+                                   .roles = roles,                         \
+                                   .infer = infer,                         \
+                                   .role_dims = role_dims,                 \
+                                   .reference = reference_##name_,         \
+                                   .gradient = gradient_##name_,           \
+                                   .decompose = decompose_##name_,         \
+                                   .test_lo = -9,                          \
+                                   .test_hi = 9,                           \
+                                   .tests = tests,                         \
+                                   .tolerance = {0x1p-20, 0x1p-22}};
 SOFTMAX(softmax, "exp(x) / sum(exp(x)) along an axis; a row of minus infinities is NaN")
 SOFTMAX(log_softmax, "x - log(sum(exp(x))) along an axis")

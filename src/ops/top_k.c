@@ -76,8 +76,10 @@ static rung_status reference(const rung_args *args) {
     for (int64_t j = 0; j < k; j++) {
       last = next_index(x, l.walk.offset[0], l.stride[0], n, last, attrs->largest);
       const int64_t from = l.walk.offset[0] + last * l.stride[0], to = l.walk.offset[1] + j * l.stride[1];
-      if (rung_operand_is_integer(x)) rung_store_i64(values, to, rung_load_i64(x, from));
-      else rung_store_f64(values, to, rung_load_f64(x, from));
+      if (rung_operand_is_integer(x))
+        rung_store_i64(values, to, rung_load_i64(x, from));
+      else
+        rung_store_f64(values, to, rung_load_f64(x, from));
       rung_store_i64(indices, where.walk.offset[0] + j * where.stride[0], last);
     }
   }
