@@ -17,7 +17,7 @@ typedef enum rung_root_kind {
   RUNG_ROOT_FORM,     /* a packed or derived form */
   RUNG_ROOT_STATE,
   RUNG_ROOT_CONSTANT, /* bytes of the plan */
-  RUNG_ROOT_CARRIED   /* one of a pair of buffers that change places after each iteration */
+  RUNG_ROOT_CARRIED   /* one of the pair of buffers that hold a value carried from iteration to iteration */
 } rung_root_kind;
 typedef struct rung_root {
   uint8_t kind;
@@ -79,10 +79,11 @@ typedef struct rung_block {
 
 /* The loop's own bookkeeping. Counters are kept by the runtime; iteration and condition have buffers. */
 typedef struct rung_carried {
-  uint32_t root_in, root_out; /* CARRIED pair: what the body reads and writes; they change places after an iteration */
+  uint32_t root_in, root_out; /* CARRIED pair: what the body reads and writes */
   uint32_t start_ref;         /* the value at entry, copied to root_in */
-  uint32_t in_ref;            /* root_in as the body sees it: where start_ref is copied to */
+  uint32_t in_ref, out_ref;   /* the pair as the body sees it */
   uint32_t result_ref;        /* root_in as the rest of the program sees it after the loop */
+  bool swaps; /* extents stay: the pair changes places after an iteration; else root_out is copied to root_in */
 } rung_carried;
 typedef struct rung_carry_symbol {
   uint32_t symbol;

@@ -132,8 +132,6 @@ static rung_status push_refs(rung_planner *p, const uint32_t *ref, uint32_t coun
 rung_status rung_planner_copy(rung_planner *p, uint32_t from, uint32_t to, const char *label) {
   if (from == RUNG_NONE || to == RUNG_NONE) return p->status;
   /* A cast to its own type is the copy kernel: it takes any strides. */
-  static const rung_attr none = {0};
-  (void)none;
   rung_cast_attrs *attrs = rung_arena_alloc(&p->plan->arena, sizeof *attrs);
   rung_node *node = rung_arena_alloc(&p->plan->arena, sizeof *node);
   if (!attrs || !node) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
@@ -159,8 +157,6 @@ rung_status rung_planner_copy(rung_planner *p, uint32_t from, uint32_t to, const
 }
 
 static rung_status result_refs(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t *out_ref) {
-  const rung_value_type *out = &scope->graph->value[node->first_value].type;
-  (void)out;
   if (node->op->flags & RUNG_OP_EFFECT) {
     out_ref[0] = scope->ref[node->in[0]];
     return RUNG_OK;
@@ -193,22 +189,19 @@ static rung_status result_refs(rung_planner *p, rung_scope *scope, const rung_no
   return RUNG_OK;
 }
 
-/* A symbol that the step's scalar results give a value to: one BIND step each. */
-static rung_status bind_symbols(rung_planner *p, const rung_node *node, const uint32_t *result_ref) {
-  for (uint32_t r = 0; r < node->results; r++) {
-    for (uint32_t s = 0; s < p->dims->symbols; s++) {
-      const rung_symbol *symbol = &p->dims->symbol[s];
-      const char *name = ((const rung_nonzero_attrs *)node->attrs)->symbol; /* SIZES ops keep the symbol's name first */
-      if (!symbol->made || strcmp(symbol->name, name) != 0) continue;
-      const uint32_t step = rung_planner_step(p, RUNG_STEP_BIND, node->op, node->attrs, node->label);
-      if (step == RUNG_NONE) return p->status;
-      uint32_t first;
-      RUNG_TRY(push_refs(p, &result_ref[r], 1, &first));
-      p->plan->step[step].in = first;
-      p->plan->step[step].n_in = 1;
-      p->plan->step[step].symbol = s;
-    }
-  }
+/* bind_symbol: the scalar is passed on as it is, the symbol gets its value between two segments. */
+static rung_status bind_node(rung_planner *p, rung_scope *scope, const rung_node *node) {
+  const char *name = ((const rung_bind_symbol_attrs *)node->attrs)->symbol;
+  const int symbol = rung_dims_find_symbol(p->dims, name, strlen(name));
+  if (symbol < 0) return rung_planner_fail(p, RUNG_INTERNAL, "%s: symbol \"%s\" does not exist", where(node), name);
+  const uint32_t step = rung_planner_step(p, RUNG_STEP_BIND, node->op, node->attrs, node->label);
+  if (step == RUNG_NONE) return p->status;
+  uint32_t first;
+  RUNG_TRY(push_refs(p, &scope->ref[node->in[0]], 1, &first));
+  p->plan->step[step].in = first;
+  p->plan->step[step].n_in = 1;
+  p->plan->step[step].symbol = (uint32_t)symbol;
+  scope->ref[node->first_value] = scope->ref[node->in[0]];
   return RUNG_OK;
 }
 
@@ -258,7 +251,6 @@ static rung_status kernel_node(rung_planner *p, rung_scope *scope, const rung_no
   p->plan->step[step].n_out = (uint16_t)node->results;
   if (node->bodies) p->plan->step[step].body = node->body[0];
   for (uint32_t r = 0; r < node->results; r++) scope->ref[node->first_value + r] = out[r];
-  if (node->op->flags & RUNG_OP_SIZES) return bind_symbols(p, node, out);
   return RUNG_OK;
 }
 
@@ -353,6 +345,7 @@ static const struct {
 } special[] = {
     {&rung_op_input, input_node}, {&rung_op_weight, weight_node}, {&rung_op_form, form_node},     {&rung_op_constant, constant_node},
     {&rung_op_state, state_node}, {&rung_op_if, rung_planner_if}, {&rung_op_loop, rung_planner_loop},
+    {&rung_op_bind_symbol, bind_node},
 };
 
 /* The inputs that describe ragged rows are those that append and attention read. */

@@ -62,12 +62,24 @@ static void copy_operand(const rung_operand *from, const rung_operand *to) {
   }
 }
 
-static void swap_carried(walk *w, const rung_loop *loop) {
+/* What an iteration wrote becomes what the next one reads. Called when changing extents already have their new values: the
+ * input then has the extents that the output was written with. */
+static void hand_over(walk *w, const rung_loop *loop) {
   for (uint32_t i = loop->carried; i < loop->carried + loop->n_carried; i++) {
-    uint8_t **root = w->c->root, *t = root[w->plan->carried[i].root_in];
-    root[w->plan->carried[i].root_in] = root[w->plan->carried[i].root_out];
-    root[w->plan->carried[i].root_out] = t;
+    const rung_carried *c = &w->plan->carried[i];
+    uint8_t **root = w->c->root, *t = root[c->root_in];
+    if (c->swaps) {
+      root[c->root_in] = root[c->root_out];
+      root[c->root_out] = t;
+      w->c->root_stamp++; /* other remembered bindings point at the old places */
+    } else {
+      const rung_operand *in = &w->now->operand[c->in_ref];
+      const rung_type_row *row = rung_type_get((rung_type)in->type);
+      if (in->base) memcpy(root[c->root_in], root[c->root_out], (size_t)(rung_operand_count(in) / row->block) * row->bytes);
+    }
   }
+  rung_resolve_bases(w->plan, w->now, w->c->root);
+  w->now->root_stamp = w->c->root_stamp;
 }
 
 /* Scan results grow by one slice an iteration. The result's extent is bound to what is written so far, so that exactly
@@ -100,24 +112,32 @@ static rung_status move_symbols(walk *w, const rung_loop *loop, bool start) {
 static rung_status loop_step(walk *w, const rung_step *step) {
   const rung_loop *loop = &w->plan->loop[step->loop];
   const rung_block *block = &w->plan->block[step->block];
-  const int64_t trip = loop->trip_ref == RUNG_NONE ? INT64_MAX : scalar(w, loop->trip_ref);
-  bool go = loop->start_ref == RUNG_NONE || scalar(w, loop->start_ref) != 0;
+  const int64_t trip = scalar(w, loop->trip_ref);
+  bool go = scalar(w, loop->start_ref) != 0;
   RUNG_TRY(move_symbols(w, loop, true));
+  const int64_t room = loop->n_scan && loop->trip_symbol == RUNG_NONE ? w->now->operand[w->plan->scan[loop->scan].ref].extent[0] : INT64_MAX;
   for (uint32_t i = loop->carried; i < loop->carried + loop->n_carried; i++)
     copy_operand(&w->now->operand[w->plan->carried[i].start_ref], &w->now->operand[w->plan->carried[i].in_ref]);
   int64_t iteration = 0;
   for (; go && iteration < trip; iteration++) {
+    if (iteration == room)
+      return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE, "a loop goes on beyond the %" PRId64 " iterations that its scans are declared for", room);
     if (atomic_load_explicit(&w->c->cancel, memory_order_relaxed)) return rung_fail(&w->c->error, RUNG_CANCELLED, "cancelled in a loop");
-    if (loop->iteration_ref != RUNG_NONE) rung_store_i64(&w->now->operand[loop->iteration_ref], 0, iteration);
-    if (loop->condition_in_ref != RUNG_NONE) rung_store_i64(&w->now->operand[loop->condition_in_ref], 0, go);
+    rung_store_i64(&w->now->operand[loop->iteration_ref], 0, iteration);
+    rung_store_i64(&w->now->operand[loop->condition_in_ref], 0, go);
     RUNG_TRY(walk_block(w, block->first, block->end));
-    go = loop->condition_ref == RUNG_NONE || scalar(w, loop->condition_ref) != 0;
+    go = scalar(w, loop->condition_ref) != 0;
     RUNG_TRY(store_scans(w, loop, iteration));
     RUNG_TRY(move_symbols(w, loop, false));
-    swap_carried(w, loop);
-    rung_resolve_bases(w->plan, w->now, w->c->root);
+    hand_over(w, loop);
   }
-  return loop->trip_symbol == RUNG_NONE ? RUNG_OK : set_symbol(w, loop->trip_symbol, iteration);
+  if (loop->trip_symbol != RUNG_NONE) return set_symbol(w, loop->trip_symbol, iteration);
+  for (uint32_t i = loop->scan; i < loop->scan + loop->n_scan; i++) {
+    const int64_t rows = w->now->operand[w->plan->scan[i].ref].extent[0];
+    if (rows != iteration)
+      return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE, "a loop ran %" PRId64 " times, its scans are declared for %" PRId64, iteration, rows);
+  }
+  return RUNG_OK;
 }
 
 static rung_status walk_block(walk *w, uint32_t first, uint32_t end) {
