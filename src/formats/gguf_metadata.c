@@ -96,7 +96,7 @@ static rung_status read_kind(gguf_cursor *c, const char *field, rung_gguf_kind *
 }
 
 static rung_status pass_value(rung_gguf *gguf, gguf_cursor *c, const uint32_t **out_starts) {
-  rung_gguf_kind kind;
+  rung_gguf_kind kind = RUNG_GGUF_U8;
   RUNG_TRY(read_kind(c, "value type", &kind));
   if (kind == RUNG_GGUF_STRING) return pass_string(c);
   if (kind != RUNG_GGUF_ARRAY) return pass_numbers(c, kind, 1);
@@ -230,6 +230,7 @@ rung_gguf_text rung_gguf_entry_text(const rung_gguf_entry *entry, uint64_t i) {
 static rung_status get(const rung_gguf *gguf, const char *key, rung_gguf_class class_, bool array, rung_error *error,
                        rung_gguf_entry *out) {
   static const char *const words[] = {"integer", "float", "bool", "string"};
+  *out = (rung_gguf_entry){.kind = RUNG_GGUF_U8}; /* for compilers that do not see that OK means found */
   if (!rung_gguf_find(gguf, key, out)) return rung_fail(error, RUNG_NOT_FOUND, "metadata key '%s' is missing", key);
   if (out->array != array || kinds[out->kind].class_ != (int)class_) {
     return rung_fail(error, RUNG_TYPE_MISMATCH, "metadata key '%s' at offset %" PRIu64 " is %s%s, not %s%s", key,

@@ -164,7 +164,7 @@ static rung_status find_header(const rung_map *map, rung_error *error, scanner *
 }
 
 static rung_status parse(rung_npy *npy, rung_error *error) {
-  scanner s;
+  scanner s = {NULL, NULL, NULL, 0, error};
   RUNG_TRY(find_header(&npy->map, error, &s));
   RUNG_TRY(read_dictionary(&s, npy));
   const rung_status status = rung_weights_size(npy->type, npy->rank, npy->extent, error, &npy->bytes);

@@ -231,6 +231,10 @@ static void test_narrow_floats(void) {
       float x;
       row->to_f32(in, &x, 1);
       row->from_f32(&x, out, 1);
+      const float want = types[t] == RUNG_TYPE_F16    ? rung_f16_to_f32((uint16_t)bits)
+                         : types[t] == RUNG_TYPE_BF16 ? rung_bf16_to_f32((uint16_t)bits)
+                                                      : x;
+      CHECK(memcmp(&x, &want, sizeof x) == 0);
       if (x != x) {
         row->to_f32(out, &x, 1);
         CHECK(x != x);
