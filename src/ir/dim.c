@@ -514,7 +514,11 @@ static rung_dim choose(rung_dims *dims, rung_dim_kind kind, rung_dim a, rung_dim
 }
 
 rung_dim rung_dims_combine(rung_dims *dims, rung_dim_op op, rung_dim a, rung_dim b) {
-  if (!valid(dims, a) || !valid(dims, b)) return fail(dims, RUNG_INVALID_ARGUMENT, "an operand is no dimension");
+  if (!valid(dims, a) || !valid(dims, b)) {
+    /* A null operand comes from an earlier failure, which says more. */
+    if ((!a.id || !b.id) && dims->failure) return (rung_dim){0};
+    return fail(dims, RUNG_INVALID_ARGUMENT, "an operand is no dimension");
+  }
   switch (op) {
     case RUNG_DIM_ADD:
       return linear(dims, a, b, 1);

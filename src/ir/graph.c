@@ -132,16 +132,19 @@ static rung_dim checked(rung_graph *graph, rung_dim dim, const char *what) {
 
 rung_dim rung_graph_constant_dim(rung_graph *graph, int64_t value) {
   if (rung_graph_status(graph)) return (rung_dim){0};
+  graph->dims->failure = RUNG_OK;
   return checked(graph, rung_dims_constant(graph->dims, value), "constant");
 }
 
 rung_dim rung_graph_symbol(rung_graph *graph, const char *name, int64_t lo, int64_t hi) {
   if (rung_graph_status(graph)) return (rung_dim){0};
+  graph->dims->failure = RUNG_OK;
   return checked(graph, rung_dims_symbol(graph->dims, name, lo, hi), name ? name : "symbol");
 }
 
 rung_dim rung_graph_dim(rung_graph *graph, rung_dim_op op, rung_dim a, rung_dim b) {
   if (rung_graph_status(graph)) return (rung_dim){0};
+  graph->dims->failure = RUNG_OK;
   return checked(graph, rung_dims_combine(graph->dims, op, a, b), "expression");
 }
 

@@ -145,6 +145,8 @@ static rung_status infer_again(verifier *v, rung_graph *graph, const rung_node *
     status = rung_fail(&why, RUNG_OUT_OF_MEMORY, "out of memory");
   }
   if (status) return bad_node(v, graph, node, status, why.message);
+  /* What a body's inputs speak of is bound by the node that has the body. */
+  if (graph->parent && node->op->flags & RUNG_OP_INPUT) *known |= type_symbols(graph->dims, &s.out[0]);
   if (infer.made & *known) return bad_node(v, graph, node, RUNG_INVALID_ARGUMENT, "it makes a symbol that is made");
   *known |= infer.made;
   for (uint32_t i = 0; i < node->results; i++) {
