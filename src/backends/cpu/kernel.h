@@ -32,8 +32,9 @@ typedef struct rung_cpu_strip {
   rung_strip_fn *fn;
   const void *program;
 } rung_cpu_strip;
-/* Can the ops of `body` that follow node `root` be computed strip by strip? `why` as in rung_kernel.fits. */
-typedef bool rung_strip_fits_fn(const rung_graph *body, const rung_node *root, char *why);
+/* Can the ops of `body` that follow node `root` be computed strip by strip, by any level? `why` as in rung_kernel.fits.
+ * Operands of the fused node are the inputs of its body, in order. */
+bool rung_cpu_strip_fits(const rung_graph *body, const rung_node *root, char *why);
 /* Makes the program; memory from the arena. `body` has passed fits. */
 typedef rung_status rung_strip_compile_fn(rung_arena *arena, const rung_graph *body, const rung_node *root,
                                           rung_error *error, rung_cpu_strip *out_strip);

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products: operands, division among threads, the loops around tiles, finished results.
+ *
+ * A task is a range of rows times a range of columns. Inside it columns go round outside and rows inside, so that the
+ * panels at hand stay in the first cache while rows of a, some hundred kilobytes at most, come from the second:
+ *
+ *   for chunk of columns held back for a strip (all columns where results go straight to y)
+ *     for chunk of k (all of k where neither a is copied nor panels are filled)
+ *       for tile_panels panels
+ *         for tile_rows rows
+ *           tile
+ *     strips */
+#include "backends/cpu/matmul.h"
+
+#include <string.h>
+
+#include "ops/attrs.h"
+#include "ops/op_table.h"
+
+/* ---- operands */
+
+/* What prepare leaves for run inside a fused step. */
+typedef struct prepared {
+  uint32_t a, b; /* operands of the step */
+  const void *attrs;
+  int64_t members;
+  rung_cpu_strip strip;
+} prepared;
+
+static int64_t unit_bytes(const rung_operand *o) { return rung_type_get((rung_type)o->type)->bytes; }
+
+/* Bytes between neighbours along an axis; the last one of a block type is dense. */
+static int64_t axis_bytes(const rung_operand *o, int axis) { return o->stride[axis] * unit_bytes(o); }
+
+/* Do axes [0, end) lie so that one distance, that of the last of them, leads from row to row? */
+static bool one_distance(const rung_operand *o, int end) {
+  for (int i = 0; i + 1 < end; i++)
+    if (o->extent[i] != 1 && o->stride[i] != o->stride[i + 1] * o->extent[i + 1]) return false;
+  return true;
+}
+
+void rung_product_resolve(const rung_args *args, bool grouped, rung_product *out_product) {
+  const prepared *in = args->prepared;
+  const void *attrs = in ? in->attrs : args->attrs;
+  const rung_operand *a = &args->in[in ? in->a : 0], *b = &args->in[in ? in->b : 1];
+  rung_product p = {.args = args, .a_operand = a, .b_operand = b, .y_operand = in ? NULL : &args->out[0], .members = 1};
+  if (in) {
+    p.strip = in->strip;
+    p.members = in->members;
+  } else if (grouped && ((const rung_grouped_matmul_attrs *)attrs)->interleave) {
+    p.members = args->n_out;
+  }
+  p.packed = b->layout != 0;
+  p.transposed = p.packed || grouped || ((const rung_matmul_attrs *)attrs)->transpose_b;
+  p.k = a->extent[a->rank - 1];
+  p.n = b->extent[b->rank - (p.transposed ? 2 : 1)];
+  p.a_row = axis_bytes(a, a->rank - 2);
+  p.a_k = axis_bytes(a, a->rank - 1);
+  p.b_n = axis_bytes(b, b->rank - (p.transposed ? 2 : 1));
+  p.b_k = axis_bytes(b, b->rank - (p.transposed ? 1 : 2));
+  if (p.y_operand) p.y_row = axis_bytes(p.y_operand, p.y_operand->rank - 2);
+  p.batches = 1;
+  p.m = a->extent[a->rank - 2];
+  /* Against a matrix all rows of a are alike; where no single distance leads through them, batches do. */
+  const rung_operand *rows = p.y_operand ? p.y_operand : a;
+  p.leading = rows->rank - 2;
+  if (b->rank == 2 && one_distance(a, a->rank - 1) && (!p.y_operand || one_distance(p.y_operand, p.leading + 1))) {
+    for (int i = 0; i < p.leading; i++) p.m *= rows->extent[i];
+    p.leading = 0;
+  }
+  for (int i = 0; i < p.leading; i++) p.batches *= rows->extent[i];
+  *out_product = p;
+}
+
+/* Bytes from the leading index of y, aligned at the last axis; an extent of 1 stands still. */
+static int64_t leading_bytes(const rung_operand *o, const int64_t *index, int leading) {
+  int64_t at = 0;
+  for (int i = 0; i < leading; i++) {
+    const int axis = o->rank - 2 - leading + i;
+    if (axis >= 0 && o->extent[axis] != 1) at += index[i] * axis_bytes(o, axis);
+  }
+  return at;
+}
+
+static void enter_batch(rung_product *p, int64_t batch) {
+  const rung_operand *rows = p->y_operand ? p->y_operand : p->a_operand;
+  int64_t index[RUNG_MAX_RANK] = {0};
+  int64_t rest = batch;
+  for (int i = p->leading; i-- > 0;) {
+    index[i] = rest % rows->extent[i];
+    rest /= rows->extent[i];
+  }
+  p->first_row = batch * p->m;
+  p->a = p->a_operand->base + leading_bytes(p->a_operand, index, p->leading);
+  p->b = p->b_operand->base + (p->b_operand->rank > 2 ? leading_bytes(p->b_operand, index, p->leading) : 0);
+  if (p->y_operand) p->y = p->y_operand->base + leading_bytes(p->y_operand, index, p->leading);
+}
+
+/* ---- division */
+
+typedef struct division {
+  int64_t blocks;       /* of rows, evenly sized, at most tile_rows each */
+  int64_t row_parts;    /* ranges of blocks */
+  int64_t units;        /* of 32 columns of every member */
+  int64_t column_parts; /* ranges of units */
+} division;
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Enough tasks that threads of unequal speed end together, none so small that handing it out costs more than it saves.
+ */
+static division divide(const rung_product *p, const rung_product_kernel *kernel) {
+  division d = {.blocks = ceil_div(p->m, kernel->tile_rows), .units = ceil_div(p->n, 32 * p->members)};
+  const int64_t threads = p->args->threads;
+  /* A single row waits for memory as long as some eight rows compute. */
+  const double products = (double)max64(p->m, 8) * (double)p->n * (double)p->k * (double)p->batches;
+  int64_t want = (int64_t)(products / (double)kernel->grain > 1e9 ? 1e9 : products / (double)kernel->grain);
+  want = threads == 1 ? 1 : min64(want, 8 * threads);
+  if (want > threads) want = want < 4 * threads ? threads : want / threads * threads;
+  d.row_parts = max64(1, ceil_div(d.blocks, RUNG_TASK_ROWS / kernel->tile_rows));
+  const int64_t given = d.row_parts * p->batches;
+  d.column_parts = ceil_div(max64(want, 1), max64(given, 1));
+  if (given % threads && d.column_parts > 1) d.column_parts = ceil_div(d.column_parts, threads) * threads;
+  d.column_parts = max64(1, min64(d.column_parts, d.units));
+  if (given * d.column_parts < want)
+    d.row_parts = max64(d.row_parts, min64(d.blocks, want / max64(1, p->batches * d.column_parts)));
+  return d;
+}
+
+int64_t rung_product_tasks(const rung_args *args, bool grouped, const rung_product_kernel *kernel) {
+  rung_product p;
+  rung_product_resolve(args, grouped, &p);
+  if (!p.m || !p.n || !p.batches) return 1;
+  const division d = divide(&p, kernel);
+  return p.batches * d.row_parts * d.column_parts;
+}
+
+/* ---- scratch of a thread: side | copied rows of a | filled panels | results held back */
+
+typedef struct scratch {
+  size_t side, rows, fill, results; /* bytes */
+} scratch;
+
+enum { COPY_PAD = 16 }; /* floats between copied rows, so that rows of 4 KiB do not meet in one set of the cache */
+
+static bool results_wait(const rung_match *match, int64_t *out_columns) {
+  const rung_op *op = match->node->op;
+  *out_columns = RUNG_STRIP_COLUMNS;
+  bool wait = op == &rung_op_fused || match->out[0].type != RUNG_TYPE_F32;
+  if (op == &rung_op_grouped_matmul && ((const rung_grouped_matmul_attrs *)match->node->attrs)->interleave) {
+    *out_columns = max64(RUNG_STRIP_COLUMNS, RUNG_STRIP_COLUMNS / 2 * match->n_out);
+    wait = true;
+  }
+  return wait;
+}
+
+static const rung_node *root_node(const rung_graph *body) {
+  for (uint32_t i = 0; i < body->nodes; i++)
+    if (body->node[i].op == &rung_op_matmul || body->node[i].op == &rung_op_grouped_matmul) return &body->node[i];
+  return NULL;
+}
+
+rung_dim rung_product_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role,
+                              const rung_product_kernel *kernel) {
+  int64_t columns;
+  const bool wait = results_wait(match, &columns);
+  if (match->node->op == &rung_op_fused) {
+    const rung_node *root = root_node(match->node->body[0]);
+    if (root->op == &rung_op_grouped_matmul)
+      columns = max64(RUNG_STRIP_COLUMNS, RUNG_STRIP_COLUMNS / 2 * (int64_t)root->results);
+  }
+  if (!wait) columns = 16 * kernel->tile_panels;
+  int64_t per_row = columns * (int64_t)sizeof(float);
+  if (!kernel->quantised) per_row += (RUNG_K_CHUNK + COPY_PAD) * (int64_t)sizeof(float);
+  const int64_t fill = kernel->fill ? kernel->tile_panels * RUNG_K_CHUNK * RUNG_PANEL * (int64_t)sizeof(float) : 0;
+  const rung_dim rows = rung_dims_combine(dims, RUNG_DIM_MIN, role[0], rung_dims_constant(dims, RUNG_TASK_ROWS));
+  rung_dim bytes = rung_dims_mul(dims, rows, rung_dims_constant(dims, per_row));
+  if (kernel->quantised) {
+    const rung_dim blocks = rung_dims_div(dims, role[2], rung_dims_constant(dims, 32));
+    const rung_dim side = rung_dims_mul(dims, blocks, rung_dims_constant(dims, sizeof(rung_side)));
+    bytes = rung_dims_add(dims, bytes, rung_dims_mul(dims, rows, side));
+  }
+  return rung_dims_add(dims, bytes, rung_dims_constant(dims, fill + 4 * 64));
+}
+
+/* ---- a task */
+
+typedef struct work {
+  const rung_product *p;
+  const rung_product_kernel *kernel;
+  int64_t row0, rows;          /* of the batch */
+  int64_t block0, blocks, all; /* blocks of rows, and how many the batch has */
+  int64_t panel0, panel1;      /* packed columns, in panels */
+  int64_t limit;               /* column behind the last one */
+  uint64_t panel_bytes;
+  const rung_layout *layout; /* NULL: b is not packed */
+  rung_side *side;
+  float *copy, *fill, *results;
+  int64_t strip_columns; /* 0: results go to y */
+} work;
+
+static int64_t block_start(const work *w, int64_t block) { return w->p->m * block / w->all; }
+
+/* The blocks' side values: [block of rows][k / 32][row]. */
+static void fill_side(const work *w) {
+  const int64_t count = w->p->k / 32;
+  const int32_t offset = w->kernel->offset;
+  const bool halves = w->kernel->halves;
+  rung_side *out = w->side;
+  for (int64_t block = w->block0; block < w->block0 + w->blocks; block++) {
+    const int64_t first = block_start(w, block), rows = block_start(w, block + 1) - first;
+    for (int64_t r = 0; r < rows; r++) {
+      const rung_a8 *a = (const rung_a8 *)(w->p->a + (first + r) * w->p->a_row);
+      rung_side *side = out + r;
+      for (int64_t i = 0; i < count; i++, side += rows) {
+        const float scale = a[i].scale;
+        const int32_t sum = a[i].sum_low + a[i].sum_high;
+        *side = (rung_side){.scale = scale,
+                            .sum = scale * (float)sum,
+                            .start = {-offset * (halves ? a[i].sum_low : sum), -offset * a[i].sum_high}};
+      }
+    }
+    out += rows * count;
+  }
+}
+
+/* Rows of a, k0 .. k0 + count, as floats side by side. */
+static void copy_rows(const work *w, int64_t k0, int64_t count) {
+  const rung_product *p = w->p;
+  const rung_type_row *type = rung_type_get((rung_type)p->a_operand->type);
+  for (int64_t r = 0; r < w->rows; r++) {
+    const uint8_t *from = p->a + (w->row0 + r) * p->a_row + k0 * p->a_k;
+    float *to = w->copy + r * (RUNG_K_CHUNK + COPY_PAD);
+    if (p->a_k == type->bytes) {
+      type->to_f32(from, to, (size_t)count);
+    } else {
+      for (int64_t i = 0; i < count; i++) type->to_f32(from + i * p->a_k, to + i, 1);
+    }
+  }
+}
+
+/* Rows that tiles cannot read where they lie: another type, other strides, or a distance at which a dozen rows fall
+ * into one set of the first cache. */
+static bool rows_need_copy(const work *w) {
+  const rung_product *p = w->p;
+  if (w->kernel->quantised) return false;
+  return p->a_operand->type != RUNG_TYPE_F32 || p->a_k != sizeof(float) || (p->a_row % 2048 == 0 && w->rows > 4);
+}
+
+/* Where results of the panels from `panel` go, for row 0 of the task. */
+typedef struct target {
+  float *c[RUNG_TILE_PANELS];
+  int64_t c_row;
+} target;
+
+static target target_of(const work *w, int64_t panel, int64_t first_panel) {
+  const rung_product *p = w->p;
+  const int count = w->kernel->tile_panels;
+  target t;
+  if (w->strip_columns) {
+    t.c_row = w->strip_columns;
+    for (int i = 0; i < count; i++) {
+      const int64_t at = panel + i - first_panel;
+      t.c[i] = w->results + at % p->members * w->rows * t.c_row + at / p->members * RUNG_PANEL;
+    }
+    return t;
+  }
+  /* Straight to y where all columns are ours, else aside: narrow, and copied at the end. */
+  const bool whole = (panel + count) * RUNG_PANEL <= w->limit;
+  t.c_row = whole ? p->y_row / (int64_t)sizeof(float) : RUNG_PANEL * count;
+  float *base = whole ? (float *)(p->y + w->row0 * p->y_row) + panel * RUNG_PANEL : w->results;
+  for (int i = 0; i < count; i++) t.c[i] = base + i * RUNG_PANEL;
+  return t;
+}
+
+static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t k0, int64_t k_count, bool copied) {
+  const rung_product *p = w->p;
+  const rung_product_kernel *kernel = w->kernel;
+  const target to = target_of(w, panel, first_panel);
+  rung_tile tile = {.k = k_count, .first = k0 == 0, .c_row = to.c_row};
+  const int64_t left = w->panel1 - panel;
+  tile.panels = left < kernel->tile_panels ? (int)left : kernel->tile_panels;
+  for (int i = 0; i < kernel->tile_panels; i++) {
+    const int64_t at = panel + (i < tile.panels ? i : 0);
+    float *filled = w->fill + (i < tile.panels ? i : 0) * RUNG_K_CHUNK * RUNG_PANEL;
+    if (kernel->fill) {
+      if (i < tile.panels) kernel->fill(p, at, k0, k_count, filled);
+      tile.panel[i] = (const uint8_t *)filled;
+    } else {
+      tile.panel[i] = p->b + (uint64_t)at * w->panel_bytes + (k0 ? w->layout->panel_bytes(k0) : 0);
+    }
+  }
+  const rung_side *side = w->side;
+  for (int64_t block = w->block0; block < w->block0 + w->blocks; block++) {
+    const int64_t first = block_start(w, block);
+    const int64_t row = first - w->row0;
+    tile.rows = (int)(block_start(w, block + 1) - first);
+    tile.a = p->a + first * p->a_row + k0 * p->a_k;
+    tile.a_row = p->a_row;
+    if (copied) {
+      tile.a_row = (RUNG_K_CHUNK + COPY_PAD) * (int64_t)sizeof(float);
+      tile.a = (const uint8_t *)w->copy + row * tile.a_row;
+    }
+    tile.side = side;
+    for (int i = 0; i < kernel->tile_panels; i++) tile.c[i] = to.c[i] + row * to.c_row;
+    kernel->tile(&tile);
+    if (kernel->quantised) side += tile.rows * (p->k / 32);
+  }
+}
+
+/* All of k for panels [panel, end). */
+static void run_panels(const work *w, int64_t panel, int64_t end) {
+  const rung_product *p = w->p;
+  const bool copied = rows_need_copy(w);
+  const int64_t chunk = copied || w->kernel->fill ? RUNG_K_CHUNK : p->k;
+  int64_t k0 = 0;
+  do {
+    const int64_t count = min64(chunk, p->k - k0);
+    if (copied) copy_rows(w, k0, count);
+    for (int64_t at = panel; at < end; at += w->kernel->tile_panels) run_tiles(w, at, panel, k0, count, copied);
+    k0 += count;
+  } while (k0 < p->k);
+}
+
+/* ---- finished results */
+
+/* What a step without an epilogue does where results do not go straight to y: other types, members in turn. */
+static void store_strip(const void *program, const rung_args *args, int64_t row, int64_t col, int64_t n,
+                        float *const *value) {
+  const rung_product *p = program;
+  for (int64_t i = 0; i < p->members; i++) {
+    const rung_operand *y = p->members > 1 ? &args->out[i] : p->y_operand;
+    const rung_type_row *type = rung_type_get((rung_type)y->type);
+    uint8_t *to = p->y + (y->base - p->y_operand->base) + (row - p->first_row) * p->y_row + col * type->bytes;
+    type->from_f32(value[i], to, (size_t)n);
+  }
+}
+
+static void run_strips(const work *w, int64_t panel, int64_t end) {
+  const rung_product *p = w->p;
+  const rung_cpu_strip strip = p->strip.fn ? p->strip : (rung_cpu_strip){store_strip, p};
+  const int64_t members = p->members, col = panel / members * RUNG_PANEL;
+  const int64_t n = min64((end - panel) / members * RUNG_PANEL, p->n / members - col);
+  float *value[RUNG_MAX_MEMBERS];
+  for (int64_t r = 0; r < w->rows; r++) {
+    for (int64_t i = 0; i < members; i++) value[i] = w->results + (i * w->rows + r) * w->strip_columns;
+    strip.fn(strip.program, p->args, p->first_row + w->row0 + r, col, n, value);
+  }
+}
+
+/* The columns of a last tile that is not whole. */
+static void copy_tail(const work *w) {
+  const int64_t width = w->kernel->tile_panels;
+  const int64_t last = w->panel0 + (w->panel1 - w->panel0 - 1) / width * width;
+  if ((last + width) * RUNG_PANEL <= w->limit) return;
+  uint8_t *to = w->p->y + w->row0 * w->p->y_row + last * RUNG_PANEL * (int64_t)sizeof(float);
+  const size_t bytes = (size_t)(w->limit - last * RUNG_PANEL) * sizeof(float);
+  for (int64_t r = 0; r < w->rows; r++) memcpy(to + r * w->p->y_row, w->results + r * width * RUNG_PANEL, bytes);
+}
+
+static void run_work(work *w) {
+  const rung_product *p = w->p;
+  if (w->kernel->quantised) fill_side(w);
+  if (!w->strip_columns) {
+    run_panels(w, w->panel0, w->panel1);
+    copy_tail(w);
+    return;
+  }
+  const int64_t step = w->strip_columns / RUNG_PANEL * p->members;
+  for (int64_t panel = w->panel0; panel < w->panel1; panel += step) {
+    const int64_t end = min64(panel + step, w->panel1);
+    run_panels(w, panel, end);
+    run_strips(w, panel, end);
+  }
+}
+
+/* 64-byte aligned pieces of the thread's scratch, in the order of rung_product_scratch. */
+static void place_scratch(work *w, uint8_t *base) {
+  const rung_product *p = w->p;
+  size_t at = 0;
+  w->side = (rung_side *)base;
+  if (w->kernel->quantised) at += (size_t)(w->rows * (p->k / 32)) * sizeof(rung_side);
+  at = (at + 63) & ~(size_t)63;
+  w->copy = (float *)(base + at);
+  if (!w->kernel->quantised) at += (size_t)w->rows * (RUNG_K_CHUNK + COPY_PAD) * sizeof(float);
+  at = (at + 63) & ~(size_t)63;
+  w->fill = (float *)(base + at);
+  if (w->kernel->fill) at += (size_t)w->kernel->tile_panels * RUNG_K_CHUNK * RUNG_PANEL * sizeof(float);
+  w->results = (float *)(base + at);
+}
+
+rung_status rung_product_run(const rung_args *args, bool grouped, const rung_product_kernel *kernel, int64_t task,
+                             int thread) {
+  rung_product p;
+  rung_product_resolve(args, grouped, &p);
+  if (!p.m || !p.n || !p.batches) return RUNG_OK;
+  const division d = divide(&p, kernel);
+  const int64_t column = task % d.column_parts, row = task / d.column_parts % d.row_parts;
+  enter_batch(&p, task / d.column_parts / d.row_parts);
+  work w = {.p = &p, .kernel = kernel, .all = d.blocks};
+  w.block0 = d.blocks * row / d.row_parts;
+  w.blocks = d.blocks * (row + 1) / d.row_parts - w.block0;
+  w.row0 = block_start(&w, w.block0);
+  w.rows = block_start(&w, w.block0 + w.blocks) - w.row0;
+  w.panel0 = d.units * column / d.column_parts * 2 * p.members;
+  w.panel1 = min64(d.units * (column + 1) / d.column_parts * 2 * p.members, ceil_div(p.n, RUNG_PANEL));
+  w.limit = min64(w.panel1 * RUNG_PANEL, p.n);
+  if (p.packed) {
+    w.layout = rung_cpu_layout_of((rung_type)p.b_operand->type);
+    w.panel_bytes = w.layout->panel_bytes(p.k);
+  }
+  if (p.strip.fn || p.members > 1 || p.y_operand->type != RUNG_TYPE_F32)
+    w.strip_columns = p.members > 1 ? RUNG_STRIP_COLUMNS / 2 : RUNG_STRIP_COLUMNS;
+  place_scratch(&w, (uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  run_work(&w);
+  return RUNG_OK;
+}
+
+/* ---- fused steps */
+
+/* Which operand of the fused node a value of its body is; -1 if it is none. */
+static int64_t input_index(const rung_graph *body, uint32_t value) {
+  for (uint32_t i = 0; i < body->inputs; i++)
+    if (body->node[body->input[i]].first_value == value) return i;
+  return -1;
+}
+
+static bool refuse(char *why, const char *text) {
+  strncpy(why, text, 119);
+  return false;
+}
+
+bool rung_product_fits(const rung_match *match, char *why) {
+  if (rung_type_get(match->out[0].type)->class_ != RUNG_CLASS_FLOAT) return refuse(why, "gives floats only");
+  if (match->in[1]->layout && match->in[1]->rank != 2) return refuse(why, "takes one packed matrix only");
+  if (match->node->op != &rung_op_grouped_matmul) return true;
+  const rung_grouped_matmul_attrs *attrs = match->node->attrs;
+  if (attrs->interleave && attrs->interleave != RUNG_PANEL) return refuse(why, "takes members in turn by 16 only");
+  return true;
+}
+
+bool rung_product_fits_fused(const rung_match *match, rung_type a, rung_type b, char *why) {
+  const rung_graph *body = match->node->body[0];
+  const rung_node *root = root_node(body);
+  const int64_t ia = input_index(body, root->in[0]), ib = input_index(body, root->in[1]);
+  if (ia < 0 || ib < 0) return refuse(why, "takes no prologue");
+  if (match->in[ia]->type != a || match->in[ib]->type != b) return refuse(why, "takes other types");
+  const rung_layout *layout = rung_cpu_layout_of(b);
+  if (match->in[ib]->layout != (layout ? layout->id : 0)) return refuse(why, "reads another layout");
+  if (match->in[ib]->rank != 2) return refuse(why, "takes an epilogue after one matrix only");
+  for (uint32_t i = 0; i < match->n_in; i++)
+    if (match->in[i]->layout && i != ib) return refuse(why, "an operand of the epilogue is packed");
+  if (root->op == &rung_op_grouped_matmul && ((const rung_grouped_matmul_attrs *)root->attrs)->interleave != RUNG_PANEL)
+    return refuse(why, "an epilogue of several members needs them in turn by 16");
+  return rung_cpu_strip_fits(body, root, why);
+}
+
+rung_status rung_product_prepare(const rung_cpu_prepare *in, const void **out_prepared) {
+  const rung_graph *body = in->step->body;
+  const rung_node *root = root_node(body);
+  prepared *p = rung_arena_alloc(in->arena, sizeof *p);
+  if (!p) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cpu: no memory to prepare a product");
+  p->a = (uint32_t)input_index(body, root->in[0]);
+  p->b = (uint32_t)input_index(body, root->in[1]);
+  p->attrs = root->attrs;
+  p->members = root->op == &rung_op_grouped_matmul ? root->results : 1;
+  RUNG_TRY(in->compile_strip(in->arena, body, root, in->error, &p->strip));
+  *out_prepared = p;
+  return RUNG_OK;
+}
