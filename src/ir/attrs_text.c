@@ -2,6 +2,7 @@
  * Attributes as text: `transpose_b=true, axes=[0,2], epsilon=1e-05, data=f32(1, 2.5)`. Every kind prints so that
  * reading gives the same bits; a double is its shortest decimal. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "ir/args.h"
@@ -29,9 +30,30 @@ static bool shows_exactly(const rung_operand *element, const rung_type_row *row)
     rung_store_i64(&copy, 0, value);
   } else {
     const double value = rung_load_f64(element, 0);
-    rung_store_f64(&copy, 0, value);
+    rung_store_f64(&copy, 0, isnan(value) ? (double)NAN : value);
   }
   return memcmp(again, element->base, row->bytes) == 0;
+}
+
+/* The shortest decimal that is stored with the same bytes. */
+static void print_float(const rung_operand *element, const rung_type_row *row, rung_text *out) {
+  const double value = rung_load_f64(element, 0);
+  const size_t start = out->length;
+  for (int digits = 1; digits < 17 && isfinite(value) && !out->failed; digits++) {
+    uint8_t again[8];
+    const rung_operand copy = {.base = again, .type = element->type};
+    double back;
+    const char *end;
+    rung_text_printf(out, "%.*g", digits, value);
+    if (out->failed) return;
+    if (rung_parse_f64(out->data + start, out->data + out->length, &back, &end)) {
+      rung_store_f64(&copy, 0, back);
+      if (memcmp(again, element->base, row->bytes) == 0) return;
+    }
+    out->length = start;
+    out->data[start] = 0;
+  }
+  rung_text_double(out, value);
 }
 
 /* Short constants of plain types as numbers; false for others. */
@@ -53,7 +75,7 @@ static bool print_numbers(const rung_blob *blob, rung_type type, rung_text *out)
     if (is_integer(row->class_)) {
       rung_text_printf(out, "%" PRId64, rung_load_i64(&element, 0));
     } else {
-      rung_text_double(out, rung_load_f64(&element, 0));
+      print_float(&element, row, out);
     }
   }
   rung_text_puts(out, ")");
