@@ -2,6 +2,7 @@
  * The tokenisers of the two real models against 10,000 recorded strings each (tests/tokens/README.md): ids equal, text
  * back the same, also as a stream and from several threads; what a tokeniser costs in time and memory. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/map_file.h"
@@ -141,8 +142,8 @@ static void check_records(const rung_tokenizer *t, rung_host *host, const char *
   rung_map_close(&f.map);
 }
 
-/* Creation stands between a user and the first token; beyond the texts in the file a token may cost a few tens of
- * bytes. */
+/* Creation stands between a user and the first token (limits: twice what a quiet machine must do); beyond the texts in
+ * the file a token may cost a few tens of bytes. */
 static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, uint64_t token_bytes) {
   const rung_source source = rung_source_path(model_path(file));
   rung_gguf *gguf = NULL;
@@ -158,9 +159,9 @@ static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, 
     rung_tokenizer_release(t);
     t = NULL;
     CHECK_EQ_I64(rung_host_memory(host).host, before);
-    const uint64_t start = rung_clock_ns();
+    const clock_t start = clock(); /* processor time: other programs at work must not fail this */
     CHECK_OK(rung_gguf_tokenizer(gguf, &error, &t));
-    const double ms = (double)(rung_clock_ns() - start) / 1e6;
+    const double ms = (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
     if (ms < best) best = ms;
   }
   if (t) {
@@ -177,7 +178,7 @@ static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, 
 static void test_smollm2(void) {
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
-  rung_tokenizer *t = make(host, "SmolLM2-135M-Instruct.Q4_1.gguf", 15, 48);
+  rung_tokenizer *t = make(host, "SmolLM2-135M-Instruct.Q4_1.gguf", 30, 48);
   if (!t) return;
   check_records(t, host, "smollm2.bin");
   CHECK_EQ_I64(rung_tokenizer_find(t, "<|im_start|>", 12), 1);
@@ -189,7 +190,7 @@ static void test_smollm2(void) {
 static void test_gemma3(void) {
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
-  rung_tokenizer *t = make(host, "gemma-3-270m-q4_k_m.gguf", 60, 32);
+  rung_tokenizer *t = make(host, "gemma-3-270m-q4_k_m.gguf", 120, 32);
   if (!t) return;
   check_records(t, host, "gemma3.bin");
   CHECK_EQ_I64(rung_tokenizer_find(t, "<end_of_turn>", 13), 106);
