@@ -7,7 +7,8 @@ static void mark(const rung_graph *g, bool *live) {
   for (uint32_t i = 0; i < g->outputs; i++) live[g->value[g->output[i].value].node] = true;
   for (uint32_t i = g->nodes; i-- > 0;) {
     const rung_node *node = &g->node[i];
-    if ((node->op->flags & RUNG_OP_EFFECT) || node->op == &rung_op_input || node->op == &rung_op_state) live[i] = true;
+    /* A node that binds a symbol is needed by every extent that speaks of it. */
+    if ((node->op->flags & (RUNG_OP_EFFECT | RUNG_OP_SIZES)) || node->op == &rung_op_input || node->op == &rung_op_state) live[i] = true;
     for (uint32_t b = 0; b < node->bodies && !live[i]; b++)
       for (uint32_t j = 0; j < node->body[b]->nodes; j++)
         if (node->body[b]->node[j].op->flags & RUNG_OP_EFFECT) live[i] = true;

@@ -29,7 +29,7 @@ static uint64_t choose(rung_buffer *const *placed, uint32_t count, const rung_bu
   for (uint32_t i = 0; i <= count; i++) {
     if (i < count && !live_together(placed[i], want)) continue;
     const uint64_t limit = i < count ? placed[i]->offset : UINT64_MAX;
-    if (limit > end && limit - end >= bytes && limit - end < best_gap) {
+    if (limit > end && limit - end >= bytes && (best == UINT64_MAX || limit - end < best_gap)) {
       best = end;
       best_gap = limit - end;
       for (uint32_t j = 0; j < count; j++) { /* an earlier start inside this gap that leaves room */
