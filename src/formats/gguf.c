@@ -32,7 +32,7 @@ rung_status rung_gguf_read_u64(gguf_cursor *c, const char *field, uint64_t *out)
 }
 
 rung_status rung_gguf_read_name(gguf_cursor *c, const char *field, rung_gguf_text *out) {
-  uint64_t length;
+  uint64_t length = 0;
   RUNG_TRY(rung_gguf_read_u64(c, field, &length));
   if (length > gguf_left(c)) return ends(c, field, length);
   const char *data = (const char *)c->data + c->at;
@@ -51,7 +51,14 @@ rung_status rung_gguf_read_name(gguf_cursor *c, const char *field, rung_gguf_tex
 gguf_shown rung_gguf_show(rung_gguf_text text) {
   gguf_shown shown = {""};
   size_t n = text.length < 64 ? (size_t)text.length : 64;
-  for (size_t i = 0; i < n; i++) shown.text[i] = text.data[i] >= 0x20 && text.data[i] < 0x7F ? text.data[i] : '?';
+  for (size_t i = 0; i < n; i++) {
+    const char c = text.data[i];
+    if (c >= 0x20 && c < 0x7F) {
+      shown.text[i] = c;
+    } else {
+      shown.text[i] = '?';
+    }
+  }
   if (n < text.length) memcpy(shown.text + n, "...", 3);
   return shown;
 }
@@ -142,7 +149,7 @@ static rung_status parse(rung_gguf *gguf, rung_error *error) {
   c.at = 4;
   RUNG_TRY(rung_gguf_read_u32(&c, "version", &gguf->version));
   RUNG_TRY(check_version(&c, gguf->version));
-  uint64_t tensors, keys;
+  uint64_t tensors = 0, keys = 0;
   RUNG_TRY(read_count(&c, "tensor count", LEAST_TENSOR, &tensors));
   RUNG_TRY(read_count(&c, "key count", LEAST_KEY, &keys));
   RUNG_TRY(rung_gguf_parse_metadata(gguf, &c, keys));

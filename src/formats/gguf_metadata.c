@@ -138,7 +138,7 @@ rung_status rung_gguf_parse_metadata(rung_gguf *gguf, gguf_cursor *c, uint64_t c
   if (!status) {
     gguf->keys = (gguf_key *)rung_arena_array(&gguf->arena, (size_t)count, sizeof *keys);
     if (!gguf->keys) status = rung_fail(c->error, RUNG_OUT_OF_MEMORY, "no memory for %" PRIu64 " metadata keys", count);
-    if (!status && count) memcpy(gguf->keys, keys, (size_t)count * sizeof *keys);
+    if (gguf->keys && keys) memcpy(gguf->keys, keys, (size_t)count * sizeof *keys);
   }
   rung_host_free(gguf->host, RUNG_MEMORY_host, keys, capacity * sizeof *keys);
   if (status) return status;
@@ -231,7 +231,10 @@ static rung_status get(const rung_gguf *gguf, const char *key, rung_gguf_class c
                        rung_gguf_entry *out) {
   static const char *const words[] = {"integer", "float", "bool", "string"};
   *out = (rung_gguf_entry){.kind = RUNG_GGUF_U8}; /* for compilers that do not see that OK means found */
-  if (!rung_gguf_find(gguf, key, out)) return rung_fail(error, RUNG_NOT_FOUND, "metadata key '%s' is missing", key);
+  if (!rung_gguf_find(gguf, key, out)) {
+    (void)rung_fail(error, RUNG_NOT_FOUND, "metadata key '%s' is missing", key);
+    return RUNG_NOT_FOUND;
+  }
   if (out->array != array || kinds[out->kind].class_ != (int)class_) {
     return rung_fail(error, RUNG_TYPE_MISMATCH, "metadata key '%s' at offset %" PRIu64 " is %s%s, not %s%s", key,
                      out->offset, out->array ? "an array of " : "", kinds[out->kind].name, array ? "an array of " : "",

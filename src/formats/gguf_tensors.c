@@ -238,7 +238,7 @@ rung_status rung_gguf_parse_tensors(rung_gguf *gguf, gguf_cursor *c, uint64_t co
   if (!status) {
     gguf->tensors = (rung_gguf_tensor *)rung_arena_array(&gguf->arena, (size_t)count, sizeof *tensors);
     if (!gguf->tensors) status = rung_fail(c->error, RUNG_OUT_OF_MEMORY, "no memory for %" PRIu64 " tensors", count);
-    if (!status && count) memcpy(gguf->tensors, tensors, (size_t)count * sizeof *tensors);
+    if (gguf->tensors && tensors) memcpy(gguf->tensors, tensors, (size_t)count * sizeof *tensors);
   }
   rung_host_free(gguf->host, RUNG_MEMORY_host, tensors, capacity * sizeof *tensors);
   if (status) return status;

@@ -42,7 +42,8 @@ static bool take(scanner *s, char c) {
 /* A quoted word of at most 15 characters, without escapes. */
 static rung_status take_word(scanner *s, char out[16]) {
   skip_space(s);
-  const char quote = s->at < s->end ? *s->at : 0;
+  char quote = '\0';
+  if (s->at < s->end) quote = *s->at;
   if (quote != '\'' && quote != '"') return bad(s, "a quoted word");
   const char *from = s->at + 1, *to = from;
   while (to < s->end && *to != quote && to - from < 16) to++;
@@ -54,7 +55,7 @@ static rung_status take_word(scanner *s, char out[16]) {
 }
 
 static rung_status read_descr(scanner *s, rung_npy *npy) {
-  char word[16];
+  char word[16] = "";
   RUNG_TRY(take_word(s, word));
   for (size_t i = 0; word[0] && i < RUNG_COUNT(codes); i++) {
     if (strcmp(word + 1, codes[i].code) != 0) continue;
@@ -117,7 +118,7 @@ static rung_status read_dictionary(scanner *s, rung_npy *npy) {
   bool fortran = false;
   if (!take(s, '{')) return bad(s, "'{'");
   while (!take(s, '}')) {
-    char key[16];
+    char key[16] = "";
     RUNG_TRY(take_word(s, key));
     const int bit = strcmp(key, "descr") == 0           ? DESCR
                     : strcmp(key, "fortran_order") == 0 ? ORDER

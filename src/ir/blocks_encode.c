@@ -204,7 +204,7 @@ static void put_pairs_of_runs(const uint8_t *levels, uint8_t *out) {
 }
 
 void rung_encode_Q4_K(const float *source, void *out, size_t n) {
-  uint8_t *p = out, levels[256];
+  uint8_t *p = out, levels[256] = {0};
   for (size_t b = 0; b < n / 256; b++, p += 144, source += 256) {
     scaled_levels(source, 15, p, levels);
     put_pairs_of_runs(levels, p + 16);
@@ -212,7 +212,7 @@ void rung_encode_Q4_K(const float *source, void *out, size_t n) {
 }
 
 void rung_encode_Q5_K(const float *source, void *out, size_t n) {
-  uint8_t *p = out, levels[256];
+  uint8_t *p = out, levels[256] = {0};
   for (size_t b = 0; b < n / 256; b++, p += 176, source += 256) {
     scaled_levels(source, 31, p, levels);
     for (int j = 0; j < 32; j++) {
@@ -244,7 +244,7 @@ static float signed_levels(const float *x, int8_t *scales, uint8_t *levels) {
 }
 
 void rung_encode_Q6_K(const float *source, void *out, size_t n) {
-  uint8_t *p = out, levels[256];
+  uint8_t *p = out, levels[256] = {0};
   for (size_t b = 0; b < n / 256; b++, p += 210, source += 256) {
     int8_t scales[16];
     store_f16(p + 208, signed_levels(source, scales, levels));
@@ -280,7 +280,7 @@ static const uint8_t *put_ternary(const uint8_t *levels, int width, int digits, 
 }
 
 void rung_encode_TQ1_0(const float *source, void *out, size_t n) {
-  uint8_t *p = out, levels[256];
+  uint8_t *p = out, levels[256] = {0};
   for (size_t b = 0; b < n / 256; b++, p += 54, source += 256) {
     store_f16(p + 52, ternary_levels(source, levels));
     const uint8_t *rest = put_ternary(levels, 32, 5, p);
@@ -290,7 +290,7 @@ void rung_encode_TQ1_0(const float *source, void *out, size_t n) {
 }
 
 void rung_encode_TQ2_0(const float *source, void *out, size_t n) {
-  uint8_t *p = out, levels[256];
+  uint8_t *p = out, levels[256] = {0};
   for (size_t b = 0; b < n / 256; b++, p += 66, source += 256) {
     store_f16(p + 64, ternary_levels(source, levels));
     for (int j = 0; j < 64; j++) {

@@ -149,7 +149,7 @@ rung_status rung_weights_size(rung_type type, int rank, const int64_t *extent, r
 }
 
 static rung_status make_slot(rung_weights *weights, const rung_tensor_desc *desc, rung_error *error, slot **out_slot) {
-  uint64_t bytes;
+  uint64_t bytes = 0;
   const rung_status status = rung_weights_size(desc->type, desc->rank, desc->extent, error, &bytes);
   if (status) return rung_fail_prefix(error, status, "tensor '%.*s'", (int)desc->name_length, desc->name);
   if (weights->count >= INT32_MAX) return rung_fail(error, RUNG_OVERFLOW, "a store holds at most 2^31 tensors");
@@ -202,7 +202,7 @@ static void place(const rung_weights *weights, rung_tensor_entry *entry, int sou
 
 rung_status rung_weights_declare(rung_weights *weights, const rung_tensor_desc *desc, rung_error *error,
                                  const rung_tensor_entry **out_entry) {
-  slot *s;
+  slot *s = NULL;
   RUNG_TRY(make_slot(weights, desc, error, &s));
   if (out_entry) *out_entry = &s->entry;
   return RUNG_OK;
@@ -210,11 +210,11 @@ rung_status rung_weights_declare(rung_weights *weights, const rung_tensor_desc *
 
 rung_status rung_weights_add(rung_weights *weights, const rung_tensor_desc *desc, int source, uint64_t offset,
                              rung_error *error, const rung_tensor_entry **out_entry) {
-  uint64_t bytes;
+  uint64_t bytes = 0;
   const rung_status status = rung_weights_size(desc->type, desc->rank, desc->extent, error, &bytes);
   if (status) return rung_fail_prefix(error, status, "tensor '%.*s'", (int)desc->name_length, desc->name);
   RUNG_TRY(check_place(weights, desc->name, desc->name_length, bytes, source, offset, error));
-  slot *s;
+  slot *s = NULL;
   RUNG_TRY(make_slot(weights, desc, error, &s));
   place(weights, &s->entry, source, offset);
   if (out_entry) *out_entry = &s->entry;
