@@ -6,6 +6,7 @@
 
 static bool want_fold(const rung_compile_options *o) { return o->fold; }
 static bool want_merge(const rung_compile_options *o) { return o->merge; }
+static bool want_fuse(const rung_compile_options *o) { return o->fuse; }
 static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_QUANT_FAST; }
 
 /* PASS(name, when it is wanted: NULL for always). */
@@ -15,6 +16,8 @@ static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_Q
   PASS(merge, want_merge)          \
   PASS(quantize, want_fast)        \
   PASS(forms, NULL)                \
+  PASS(epilogues, want_fuse)       \
+  PASS(regions, want_fuse)         \
   PASS(legalise, NULL)             \
   PASS(dead_last, NULL)
 
