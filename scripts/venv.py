@@ -41,7 +41,7 @@ def run(command, what):
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         lines = done.stdout.decode(errors="replace").strip().splitlines()
-        say("venv.py: %s failed:\n    %s" % (what, "\n    ".join(lines[-8:])))
+        say("venv.py: %s failed:\n    %s" % (what, "\n    ".join(line[:300] for line in lines[-8:])))
         if "ensurepip" in " ".join(lines):
             say("venv.py: install Python's venv module (Debian, Ubuntu: apt install python3-venv) and run this again.")
         sys.exit(1)
@@ -49,6 +49,9 @@ def run(command, what):
 
 def make(lists):
     """Returns the path of the environment's Python after making sure that the lists are installed there."""
+    if sys.version_info < (3, 10):
+        say("venv.py: the oracles' packages need Python 3.10 or later; this is %d.%d." % sys.version_info[:2])
+        sys.exit(1)
     folder = cache_root() / "venv"
     python = folder / "bin" / "python"
     with locked(folder.with_name(".venv.lock")):
