@@ -4,6 +4,6 @@
 #define RUNG_CPU_ISA RUNG_ISA_AVX512
 #define RUNG_CPU_ISA_NAME "avx512"
 #define RUNG_GROUP_MATMUL
-#include "backends/cpu/simd/avx512_dot.h"
+#include "backends/cpu/simd/avx512_tiles.h"
 
 #include "backends/cpu/isa_unit.inc"

@@ -324,6 +324,30 @@ static void run_panels(const work *w, int64_t panel, int64_t end) {
   } while (k0 < p->k);
 }
 
+/* ---- filling panels from an unpacked b */
+
+void rung_product_fill(const rung_product *p, int64_t panel, int64_t k0, int64_t count, float *out) {
+  const rung_type_row *type = rung_type_get((rung_type)p->b_operand->type);
+  const int64_t columns = min64(RUNG_PANEL, p->n - panel * RUNG_PANEL);
+  const bool dense_k = type->block > 1 || p->b_k == type->bytes;
+  const uint8_t *from =
+      p->b + panel * RUNG_PANEL * p->b_n + (type->block > 1 ? k0 / type->block * type->bytes : k0 * p->b_k);
+  if (columns < RUNG_PANEL) memset(out, 0, (size_t)count * RUNG_PANEL * sizeof(float));
+  if (p->b_n == type->bytes && type->block == 1) { /* columns side by side */
+    for (int64_t k = 0; k < count; k++) type->to_f32(from + k * p->b_k, out + k * RUNG_PANEL, (size_t)columns);
+    return;
+  }
+  for (int64_t c = 0; c < columns; c++, from += p->b_n) {
+    float row[RUNG_K_CHUNK];
+    if (dense_k) {
+      type->to_f32(from, row, (size_t)count);
+    } else {
+      for (int64_t k = 0; k < count; k++) type->to_f32(from + k * p->b_k, row + k, 1);
+    }
+    for (int64_t k = 0; k < count; k++) out[k * RUNG_PANEL + c] = row[k];
+  }
+}
+
 /* ---- finished results */
 
 /* What a step without an epilogue does where results do not go straight to y: other types, members in turn. */
@@ -432,8 +456,20 @@ static bool refuse(char *why, const char *text) {
   return false;
 }
 
+/* Floats that f32 holds exactly. */
+static bool narrow_float(rung_type type) {
+  return type == RUNG_TYPE_F32 || type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16;
+}
+static bool widens(rung_type type) {
+  return narrow_float(type) || (type != RUNG_TYPE_A8 && rung_type_get(type)->class_ == RUNG_CLASS_BLOCK);
+}
+
 bool rung_product_fits(const rung_match *match, char *why) {
-  if (rung_type_get(match->out[0].type)->class_ != RUNG_CLASS_FLOAT) return refuse(why, "gives floats only");
+  if (!narrow_float(match->out[0].type)) return refuse(why, "gives f32, f16 and bf16");
+  if (match->in[0]->type != RUNG_TYPE_A8 && !narrow_float(match->in[0]->type))
+    return refuse(why, "takes f32, f16 and bf16 rows");
+  if (match->in[0]->type == RUNG_TYPE_A8 ? !match->in[1]->layout : !widens(match->in[1]->type))
+    return refuse(why, "has no way to read b");
   if (match->in[1]->layout && match->in[1]->rank != 2) return refuse(why, "takes one packed matrix only");
   if (match->node->op != &rung_op_grouped_matmul) return true;
   const rung_grouped_matmul_attrs *attrs = match->node->attrs;
@@ -441,14 +477,20 @@ bool rung_product_fits(const rung_match *match, char *why) {
   return true;
 }
 
-bool rung_product_fits_fused(const rung_match *match, rung_type a, rung_type b, char *why) {
+/* Are a and b of the fused root what the kernel takes? */
+static bool operands_fit(const rung_value_type *a, const rung_value_type *b, int want_a, int want_b) {
+  if (want_a == RUNG_ANY_TYPE ? !narrow_float(a->type) : a->type != (rung_type)want_a) return false;
+  if (want_b == RUNG_ANY_TYPE) return widens(b->type) && !b->layout;
+  const rung_layout *layout = rung_cpu_layout_of((rung_type)want_b);
+  return b->type == (rung_type)want_b && b->layout == layout->id;
+}
+
+bool rung_product_fits_fused(const rung_match *match, int a, int b, char *why) {
   const rung_graph *body = match->node->body[0];
   const rung_node *root = root_node(body);
   const int64_t ia = input_index(body, root->in[0]), ib = input_index(body, root->in[1]);
   if (ia < 0 || ib < 0) return refuse(why, "takes no prologue");
-  if (match->in[ia]->type != a || match->in[ib]->type != b) return refuse(why, "takes other types");
-  const rung_layout *layout = rung_cpu_layout_of(b);
-  if (match->in[ib]->layout != (layout ? layout->id : 0)) return refuse(why, "reads another layout");
+  if (!operands_fit(match->in[ia], match->in[ib], a, b)) return refuse(why, "takes other types");
   if (match->in[ib]->rank != 2) return refuse(why, "takes an epilogue after one matrix only");
   for (uint32_t i = 0; i < match->n_in; i++)
     if (match->in[i]->layout && i != ib) return refuse(why, "an operand of the epilogue is packed");

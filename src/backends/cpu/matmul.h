@@ -79,10 +79,13 @@ rung_status rung_product_run(const rung_args *args, bool grouped, const rung_pro
 rung_dim rung_product_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role,
                               const rung_product_kernel *kernel);
 
+/* The fill of a b that is not packed: any type, any strides (block types are dense along k). */
+void rung_product_fill(const rung_product *p, int64_t panel, int64_t k0, int64_t count, float *out);
+
 /* Conditions beyond types and layouts: of matmul and grouped_matmul, and of fused: is it a product of these types (b in
  * its type's layout) with an epilogue that strips can do? */
 bool rung_product_fits(const rung_match *match, char *why);
-bool rung_product_fits_fused(const rung_match *match, rung_type a, rung_type b, char *why);
+bool rung_product_fits_fused(const rung_match *match, int a, int b, char *why);
 rung_status rung_product_prepare(const rung_cpu_prepare *in, const void **out_prepared);
 
 #endif

@@ -10,7 +10,8 @@
 
 #include "base/compiler.h"
 
-/* Before a loop over an array of vectors with a constant trip count: the array then lives in registers. */
+/* RUNG_EACH(i, n) { ... }: a loop i = 0 .. n - 1 over arrays of vectors, n constant where it is used: unrolled whole,
+ * so that the arrays live in registers. */
 #if defined(__clang__)
 #define RUNG_UNROLL _Pragma("unroll")
 #elif defined(__GNUC__)
@@ -18,5 +19,6 @@
 #else
 #define RUNG_UNROLL
 #endif
+#define RUNG_EACH(i, n) RUNG_UNROLL for (int i = 0; i < (n); i++)
 
 #endif

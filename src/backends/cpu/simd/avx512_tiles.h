@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Dot products of levels and quantised activations, level avx512: VNNI.
+ * What matrix products need of level avx512: dot products of levels and quantised activations (VNNI), tile sizes.
  *
  *   vb   levels of VF columns, four neighbours in k each: 4 * VF bytes
  *   va   four activations, the same for every column
  *   vd   running sums
- * The words are the same in all <level>_dot.h. */
-#ifndef RUNG_CPU_SIMD_AVX512_DOT_H
-#define RUNG_CPU_SIMD_AVX512_DOT_H
+ * The words are the same in all <level>_tiles.h. */
+#ifndef RUNG_CPU_SIMD_AVX512_TILES_H
+#define RUNG_CPU_SIMD_AVX512_TILES_H
 
 #include "backends/cpu/simd/avx512.h"
 
 typedef __m512i vb, va, vd;
 
+RUNG_INLINE vi vi_words(vb v) { return v; } /* the same bits */
 RUNG_INLINE vb vb_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
 RUNG_INLINE vb vb_low(vb v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
 RUNG_INLINE vb vb_high(vb v) { return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15)); }
@@ -54,5 +55,11 @@ RUNG_INLINE vi vd_end(vd d, int32_t z) {
 enum { A8_ROWS = 6, A8_VECTORS = 2, A8_PANELS = 2, A8_AHEAD = 8192, A8_GRAIN = 400000 };
 #define A8_TILE_NAME "6x32"
 #define A8_CASES(CASE) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+
+/* ---- tiles of kernels/matmul_f32.inc: 12 x 2 vectors */
+enum { F32_ROWS = 12, F32_VECTORS = 2, F32_PANELS = 2, F32_GRAIN = 60000 };
+#define F32_TILE_NAME "12x32"
+#define F32_CASES(CASE) \
+  CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 
 #endif
