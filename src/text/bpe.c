@@ -86,6 +86,16 @@ static rung_status refuse_merge(const rung_tokenizer_desc *desc, uint32_t r, con
                    desc->merges[r], why);
 }
 
+/* The token that a merge makes. Vocabularies list these in the order of the merges, so the next one is looked at first.
+ */
+static int32_t find_result(const bpe *b, const rung_vocab *vocab, uint32_t r, const char *text, size_t length) {
+  const uint32_t likely = r ? (uint32_t)b->results[r - 1] + 1 : 0;
+  if (likely < vocab->count && vocab->spans[likely].length == length &&
+      memcmp(rung_vocab_text(vocab, likely), text, length) == 0)
+    return (int32_t)likely;
+  return rung_vocab_find(vocab, text, length);
+}
+
 static rung_status read_merge(bpe *b, const rung_vocab *vocab, const rung_tokenizer_desc *desc, uint32_t r,
                               char *joined, rung_error *error) {
   const char *text = desc->merges[r];
@@ -100,7 +110,7 @@ static rung_status read_merge(bpe *b, const rung_vocab *vocab, const rung_tokeni
     return refuse_merge(desc, r, "names a token that the vocabulary lacks", error);
   memcpy(joined, text, left);
   memcpy(joined + left, blank + 1, right);
-  const int32_t result = rung_vocab_find(vocab, joined, left + right);
+  const int32_t result = find_result(b, vocab, r, joined, left + right);
   if (result < 0) return refuse_merge(desc, r, "makes a token that the vocabulary lacks", error);
   b->pairs[r] = p;
   b->results[r] = result;

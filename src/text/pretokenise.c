@@ -21,16 +21,24 @@ enum { MOST_PATTERNS = 6 };
  * ends a piece, so white space before one ends there too and no space goes with it. */
 #define DIGITS_THEN_GPT2 "\\p{N}|" WORDS "|" SIGNS "|[" SPACE "]+(?![^" SPACE "\\p{N}])|[" SPACE "]+"
 
+/* Llama 3's and its relatives': contractions in any case, a word with one sign before it, up to N digits, line ends
+ * with the signs or the white space before them. */
+#define LLAMA3(numbers)                                                                                              \
+  "'(?i:[stmd]|re|ve|ll)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers "|" SIGNS "[\\r\\n]*|[" SPACE "]*[\\r\\n]+|[" SPACE \
+  "]+(?![^" SPACE "])|[" SPACE "]+"
+
 typedef struct row {
-  const char *names[8];
+  const char *names[12];
   const char *patterns[MOST_PATTERNS];
   bool ignore_merges, add_bos;
 } row;
 
 /* clang-format off */
 static const row rows[] = {
-  {.names = {"gpt-2", "gpt2"}, .patterns = {GPT2}},
-  {.names = {"smollm"},        .patterns = {DIGITS_THEN_GPT2}},
+  {.names = {"gpt-2", "gpt2", "mpt", "olmo", "phi-2"}, .patterns = {GPT2}},
+  {.names = {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"}, .patterns = {DIGITS_THEN_GPT2}},
+  {.names = {"llama-bpe", "llama3", "llama-v3"}, .patterns = {LLAMA3("\\p{N}{1,3}")}, .ignore_merges = true, .add_bos = true},
+  {.names = {"qwen2", "stablelm2", "deepseek-r1-qwen"}, .patterns = {LLAMA3("\\p{N}")}},
   /* What llama.cpp does for files that name none. */
   {.names = {"default"},       .patterns = {"[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9]{3}"}},
 };

@@ -45,6 +45,11 @@ static void test_words(void) {
   /* White space is what Unicode calls so: U+0085, U+00A0 and U+3000 are, U+180E and U+200B are not. */
   cut("smollm", "a\xC2\x85\xC2\xA0\xE3\x80\x80z", "a|\xC2\x85\xC2\xA0|\xE3\x80\x80|z");
   cut("smollm", "a\xE1\xA0\x8E\xE2\x80\x8Bz", "a|\xE1\xA0\x8E\xE2\x80\x8B|z");
+  cut("llama-bpe", "I'LL go  1234567 x\r\n\n y?!\n", "I|'LL| go| | |123|456|7| x|\r\n\n| y|?!\n");
+  cut("qwen2",
+      "12\xC2\xBD"
+      "3 (ab)",
+      "1|2|\xC2\xBD|3| (|ab|)");
   cut("default", "f(1234567, x) it's", "f|(|123|456|7|,| x|)| it|'|s");
 }
 
@@ -172,6 +177,26 @@ static void test_bytes_and_broken_text(void) {
   rung_host_release(host);
 }
 
+/* Some models take a word that is a token whole, though no merge makes it. */
+static void test_whole_words(void) {
+  rung_host *host = toy_host();
+  memset(&vocabulary, 0, sizeof vocabulary);
+  toy_add_ascii(&vocabulary);
+  toy_add(&vocabulary, "\xC4\xA0hey", RUNG_TOKEN_NORMAL, 0); /* 96 */
+  for (int i = 0; i < 2; i++) {
+    rung_tokenizer_desc d = toy_desc(&vocabulary, "gpt2");
+    d.pre = i ? "qwen2" : "llama-bpe";
+    d.ids.bos = 3;
+    rung_tokenizer *t = NULL;
+    CHECK_OK(rung_tokenizer_create(host, &d, NULL, &t));
+    CHECK_STR(toy_ids(t, host, " hey heya", 0), i ? "94 71 68 88 94 71 68 88 64" : "96 94 71 68 88 64");
+    CHECK_STR(toy_ids(t, host, " hey hey", 0), i ? "94 71 68 88 94 71 68 88" : "96 96");
+    CHECK(rung_tokenizer_adds_bos(t) == !i);
+    rung_tokenizer_release(t);
+  }
+  rung_host_release(host);
+}
+
 /* One word of a million bytes and other text without an end: a merge loop that searched would not finish. */
 static void test_long_text(void) {
   enum { LONG = 1000000 };
@@ -206,6 +231,7 @@ int main(void) {
   RUN(test_words);
   RUN(test_merges_against_plain);
   RUN(test_bytes_and_broken_text);
+  RUN(test_whole_words);
   RUN(test_long_text);
   return TEST_END();
 }
