@@ -314,7 +314,7 @@ RUNG_API rung_value rung_log_softmax(rung_graph *graph, rung_value x, int64_t ax
 /* x / sqrt(mean(x^2) + epsilon), times weight, over the last axis.
  * weight: optional, {0, 0} for none
  * epsilon (default 1e-05): added to the mean of squares */
-RUNG_API rung_value rung_rms_norm(rung_graph *graph, rung_value x, rung_value weight, rung_value bias, double epsilon);
+RUNG_API rung_value rung_rms_norm(rung_graph *graph, rung_value x, rung_value weight, double epsilon);
 
 /* (x - mean) / sqrt(variance + epsilon), times weight, plus bias, over the last axis.
  * weight: optional, {0, 0} for none

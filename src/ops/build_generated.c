@@ -531,12 +531,11 @@ rung_value rung_log_softmax(rung_graph *graph, rung_value x, int64_t axis) {
   return rung_builder_end(&builder);
 }
 
-rung_value rung_rms_norm(rung_graph *graph, rung_value x, rung_value weight, rung_value bias, double epsilon) {
+rung_value rung_rms_norm(rung_graph *graph, rung_value x, rung_value weight, double epsilon) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_rms_norm);
   rung_builder_in(&builder, x);
   rung_builder_optional(&builder, weight);
-  rung_builder_optional(&builder, bias);
   rung_builder_f64(&builder, 0, epsilon);
   return rung_builder_end(&builder);
 }

@@ -116,7 +116,8 @@ static void gradient_layer_norm(rung_graph *g, const rung_node *node, const rung
   differentiate(g, node, in, gy, out_gx, true);
 }
 
-static const char *const operands[] = {"x", "weight", "bias", NULL};
+static const char *const operands_rms_norm[] = {"x", "weight", NULL};
+static const char *const operands_layer_norm[] = {"x", "weight", "bias", NULL};
 static const char *const roles[] = {"rows", "columns", NULL};
 static const rung_attr attrs[] = {
     {"epsilon", RUNG_ATTR_F64, offsetof(rung_norm_attrs, epsilon), "1e-05", NULL, "added to the mean of squares"},
@@ -134,7 +135,7 @@ static const rung_test_case tests_layer_norm[] = {
 #define NORM(name_, most, text)                                                   \
   const rung_op rung_op_##name_ = {.name = #name_,                                \
                                    .doc = text,                                   \
-                                   .operands = operands,                          \
+                                   .operands = operands_##name_,                  \
                                    .in_lo = 1,                                    \
                                    .in_hi = most,                                 \
                                    .results = 1,                                  \

@@ -469,6 +469,11 @@ static void test_every_op(void) {
       fprintf(stderr, "%s: has no doc line, or neither gradient nor the reason why not\n", op->name);
       test_state.failed++;
     }
+    int names = 0;
+    while (op->operands && op->operands[names]) names++;
+    const bool repeats = names && strstr(op->operands[names - 1], "...");
+    test_state.checks++;
+    if (repeats ? op->in_hi != 255 : names != op->in_hi) TEST_FAIL_("%s: %d operand names", op->name, names);
     for (const rung_test_case *t = op->tests; t && t->operands; t++) {
       op_case c;
       const bool read = read_case(op, t, &c);
