@@ -316,28 +316,37 @@ void rung_attrs_default(const rung_op *op, rung_dims *dims, void *attrs) {
   }
 }
 
-/* Dims and texts are compared as text: reading them could grow the table, which printing must not. */
-static bool is_default_text(const rung_attr *attr, const rung_dims *dims, const void *attrs) {
-  const char *want = attr->text_default;
-  if (attr->kind == RUNG_ATTR_TEXT && want[0] != '"') {
-    return strcmp(*(const char *const *)rung_attr_get(attr, attrs), want) == 0;
+static bool is_constant(const rung_dims *dims, rung_dim dim, int64_t want) {
+  int64_t value;
+  return rung_dims_is_constant(dims, dim, &value) && value == want;
+}
+
+/* Kinds whose reading would take memory or grow the table of dimensions, which printing must not: their defaults are
+ * plain text, `none`, whole numbers, lists of these, no bytes. Another one is never recognised, so always written. */
+static bool is_plain_default(const rung_attr *attr, const rung_dims *dims, const void *attrs) {
+  const char *want = attr->text_default, *limit = want + strlen(want);
+  const void *value = rung_attr_get(attr, attrs);
+  rung_lex lex = {want, limit};
+  if (attr->kind == RUNG_ATTR_TEXT) {
+    const char *text = *(const char *const *)value;
+    if (want[0] != '"') return strcmp(text, want) == 0;
+    const size_t length = strlen(text);
+    return (size_t)(limit - want) == length + 2 && memcmp(text, want + 1, length) == 0 && !strchr(text, '\\');
   }
-  if (attr->kind == RUNG_ATTR_DIM) { /* the usual ones without allocation */
-    int64_t value;
-    const rung_dim dim = *(const rung_dim *)rung_attr_get(attr, attrs);
+  if (attr->kind == RUNG_ATTR_CONSTANT) return ((const rung_blob *)value)->bytes == 0 && strcmp(want, "hex\"\"") == 0;
+  if (attr->kind == RUNG_ATTR_DIM) {
+    const rung_dim dim = *(const rung_dim *)value;
+    int64_t number;
     if (dim.id == 0) return strcmp(want, "none") == 0;
-    if (rung_dims_is_constant(dims, dim, &value) && value == 0) return strcmp(want, "0") == 0;
+    return rung_parse_i64(want, limit, &number, &want) && want == limit && is_constant(dims, dim, number);
   }
-  if (attr->kind == RUNG_ATTR_DIMS) {
-    const rung_dim_list *list = (const rung_dim_list *)rung_attr_get(attr, attrs);
-    if (list->count == 0 || strcmp(want, "[]") == 0) return list->count == 0 && strcmp(want, "[]") == 0;
+  const rung_dim_list *list = (const rung_dim_list *)value;
+  rung_i64_list numbers = {0};
+  if (read_list(&lex, NULL, NULL, &numbers, NULL) || numbers.count != list->count) return false;
+  for (int32_t i = 0; i < list->count; i++) {
+    if (!is_constant(dims, list->dim[i], numbers.value[i])) return false;
   }
-  rung_text text;
-  rung_text_init(&text, dims->host);
-  rung_attr_print(attr, dims, attrs, NULL, &text);
-  const bool same = !text.failed && text.length && strcmp(text.data, want) == 0;
-  rung_text_finish(&text);
-  return same;
+  return true;
 }
 
 bool rung_attr_is_default(const rung_attr *attr, const rung_dims *dims, const void *attrs) {
@@ -345,7 +354,7 @@ bool rung_attr_is_default(const rung_attr *attr, const rung_dims *dims, const vo
   if (!want) return false;
   if (attr->kind == RUNG_ATTR_TEXT || attr->kind == RUNG_ATTR_DIM || attr->kind == RUNG_ATTR_DIMS ||
       attr->kind == RUNG_ATTR_CONSTANT) {
-    return is_default_text(attr, dims, attrs);
+    return is_plain_default(attr, dims, attrs);
   }
   union {
     int64_t i64;

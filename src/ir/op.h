@@ -186,6 +186,8 @@ bool rung_attrs_print(const rung_op *op, const rung_dims *dims, const void *attr
 /* One value, as in the text form. */
 void rung_attr_print(const rung_attr *attr, const rung_dims *dims, const void *attrs, const rung_value_type *type,
                      rung_text *out);
+/* Takes no memory. Defaults of text, dims and constants are recognised if they are plain text, `none`, whole numbers or
+ * lists of these, or no bytes. */
 bool rung_attr_is_default(const rung_attr *attr, const rung_dims *dims, const void *attrs);
 /* Reads such a list into zeroed memory, defaults included; text and constants go to the arena. `end` is set behind what
  * was read, or to where reading failed. Stops before what is no name; the caller looks at what follows. */
