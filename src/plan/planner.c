@@ -18,12 +18,14 @@ rung_status rung_planner_fail(rung_planner *p, rung_status status, const char *f
 
 int64_t rung_planner_upper(rung_planner *p, rung_dim dim) {
   if (dim.id >= p->uppers) {
-    if (!rung_arena_grow(&p->plan->arena, (void **)&p->upper, &p->upper_capacity, p->dims->count, sizeof *p->upper)) {
+    const uint32_t count = p->dims->count;
+    if (!rung_arena_grow(&p->plan->arena, (void **)&p->upper, &p->upper_capacity, count, sizeof *p->upper) ||
+        !rung_arena_grow(&p->plan->arena, (void **)&p->lower, &p->lower_capacity, count, sizeof *p->lower)) {
       rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
       return INT64_MAX;
     }
-    rung_dims_upper(p->dims, p->plan->lo, p->plan->ceiling, p->upper);
-    p->uppers = p->dims->count;
+    rung_dims_bounds(p->dims, p->plan->lo, p->plan->ceiling, p->lower, p->upper);
+    p->uppers = count;
   }
   return p->upper[dim.id];
 }

@@ -12,8 +12,8 @@ typedef struct rung_planner {
   const rung_target *target;
   rung_dims *dims; /* the shared table, still growing */
   rung_error *error;
-  int64_t *upper; /* of every dim at the ceiling, as far as computed */
-  uint32_t uppers, upper_capacity;
+  int64_t *lower, *upper; /* of every dim at the ceiling, as far as computed */
+  uint32_t uppers, lower_capacity, upper_capacity;
   rung_status status; /* sticky */
 } rung_planner;
 
