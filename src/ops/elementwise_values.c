@@ -59,7 +59,7 @@ static double sign_f64(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 #define ISNAN(a) ((a) != (a))
 #define ISINF(a) (fabs(a) == HUGE_VAL)
 #define AND(m, n) ((m) && (n))
-#define SELECT(m, b, c) ((m) ? (b) : (c))
+#define SELECT(m, b, c) ((m) != 0 ? (b) : (c))
 #define K(c) ((double)(c))
 #define P attr[0]
 #define Q attr[1]

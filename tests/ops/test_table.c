@@ -183,7 +183,7 @@ static double loss_of(const loss *l, int which, int64_t element, double value) {
     const tensor *y = result_of(&e, l->b, r);
     for (int64_t i = 0; l->weight[r] && i < tensor_count(y); i++) sum += tensor_get(l->weight[r], i) * tensor_get(y, i);
   }
-  if (status) sum = NAN;
+  if (status) sum = (double)NAN;
   eval_finish(&e);
   return sum;
 }
