@@ -135,6 +135,10 @@ RUNG_API rung_value rung_cast(rung_graph *graph, rung_value x, rung_type type);
  * type (default i64): element type of the result */
 RUNG_API rung_value rung_iota(rung_graph *graph, int count, const rung_dim *shape, int64_t axis, rung_type type);
 
+/* a dimension as an i64 scalar.
+ * value: the dimension */
+RUNG_API rung_value rung_extent(rung_graph *graph, rung_dim value);
+
 /* overwrites a dense state; readers of the version before come first. */
 RUNG_API rung_value rung_assign(rung_graph *graph, rung_value state, rung_value x);
 
@@ -611,11 +615,11 @@ RUNG_API rung_value rung_greater(rung_graph *graph, rung_value a, rung_value b);
 /* a >= b. */
 RUNG_API rung_value rung_greater_equal(rung_graph *graph, rung_value a, rung_value b);
 
-/* a limited to b .. c; c where b > c; NaN if any is. */
-RUNG_API rung_value rung_clip(rung_graph *graph, rung_value a, rung_value b, rung_value c);
+/* x limited to low .. high; high where low > high; NaN if any is. */
+RUNG_API rung_value rung_clip(rung_graph *graph, rung_value x, rung_value low, rung_value high);
 
-/* b where a is true, else c. */
-RUNG_API rung_value rung_where(rung_graph *graph, rung_value condition, rung_value a, rung_value b);
+/* x where the condition is true, else y. */
+RUNG_API rung_value rung_where(rung_graph *graph, rung_value condition, rung_value x, rung_value y);
 
 /* clang-format on */
 #ifdef __cplusplus

@@ -96,7 +96,9 @@ typedef struct rung_random_normal_attrs { rung_dim_list shape; double mean; doub
 typedef struct rung_bind_symbol_attrs { const char *symbol; rung_dim bound; } rung_bind_symbol_attrs;
 typedef struct rung_count_attrs { rung_dim count; } rung_count_attrs;
 typedef rung_bind_symbol_attrs rung_nonzero_attrs; /* former name of the above, until plan/ has changed */
-/* ---- range(start, n as extent) */
+/* extent() -> i64[]: a dimension as a number. */
+typedef struct rung_extent_attrs { rung_dim value; } rung_extent_attrs;
+/* ---- iota() -> 0, 1, 2 ... along an axis. */
 typedef struct rung_iota_attrs { rung_dim_list shape; int64_t axis; rung_type type; } rung_iota_attrs;
 /* ---- if(condition bool, captures...): two bodies (then, else) whose inputs are the captures. Where the branches' extents
  * differ, the result has a made symbol, at most the larger of the two; it is bound when the branch has run.

@@ -11,6 +11,11 @@ const rung_value_type *rung_build_type(const rung_graph *g, rung_value value) {
 
 rung_value rung_build_scalar(rung_graph *g, rung_type type, double value) { return rung_graph_scalar(g, type, value); }
 
+rung_value rung_build_extent(rung_graph *g, rung_dim value, rung_type type) {
+  const rung_extent_attrs attrs = {value};
+  return rung_build_cast(g, rung_graph_op(g, &rung_op_extent, NULL, 0, &attrs), type);
+}
+
 rung_value rung_build_filled_like(rung_graph *g, rung_value like, double value) {
   const rung_value_type type = *rung_build_type(g, like);
   return rung_build_expand(g, rung_build_scalar(g, type.type, value), type.rank, type.extent);

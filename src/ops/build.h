@@ -54,6 +54,8 @@
 static inline rung_value rung_build_null(void) { return (rung_value){0, 0}; }
 /* A rank-0 constant; it broadcasts to anything of its type. */
 rung_value rung_build_scalar(rung_graph *g, rung_type type, double value);
+/* The value of a dimension, as a scalar of a type. */
+rung_value rung_build_extent(rung_graph *g, rung_dim value, rung_type type);
 /* A value filled with one number, of the extents of `like` (stride 0: an expand). */
 rung_value rung_build_filled_like(rung_graph *g, rung_value like, double value);
 

@@ -245,6 +245,13 @@ rung_value rung_iota(rung_graph *graph, int count, const rung_dim *shape, int64_
   return rung_builder_end(&builder);
 }
 
+rung_value rung_extent(rung_graph *graph, rung_dim value) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_extent);
+  rung_builder_dim(&builder, 0, value);
+  return rung_builder_end(&builder);
+}
+
 rung_value rung_assign(rung_graph *graph, rung_value state, rung_value x) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_assign);
@@ -1211,20 +1218,20 @@ rung_value rung_greater_equal(rung_graph *graph, rung_value a, rung_value b) {
   return rung_builder_end(&builder);
 }
 
-rung_value rung_clip(rung_graph *graph, rung_value a, rung_value b, rung_value c) {
+rung_value rung_clip(rung_graph *graph, rung_value x, rung_value low, rung_value high) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_clip);
-  rung_builder_in(&builder, a);
-  rung_builder_in(&builder, b);
-  rung_builder_in(&builder, c);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, low);
+  rung_builder_in(&builder, high);
   return rung_builder_end(&builder);
 }
 
-rung_value rung_where(rung_graph *graph, rung_value condition, rung_value a, rung_value b) {
+rung_value rung_where(rung_graph *graph, rung_value condition, rung_value x, rung_value y) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_where);
   rung_builder_in(&builder, condition);
-  rung_builder_in(&builder, a);
-  rung_builder_in(&builder, b);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, y);
   return rung_builder_end(&builder);
 }

@@ -88,8 +88,6 @@ CASES(cases_select, {"bool[5,67] f32[5,67] f32[67]", ""}, {"bool[67] f32[] f32[5
 enum { ROW_FLAGS = RUNG_OP_ELEMENTWISE | RUNG_OP_ROW_LOCAL | RUNG_OP_IN_PLACE };
 static const char *const operands_x[] = {"x", NULL};
 static const char *const operands_ab[] = {"a", "b", NULL};
-static const char *const operands_abc[] = {"a", "b", "c", NULL};
-static const char *const operands_select[] = {"condition", "a", "b", NULL};
 
 #define DECOMPOSE_COMPOSITE(name) rung_decompose_##name
 #define DECOMPOSE_PRIMITIVE(name) NULL
@@ -150,12 +148,14 @@ static const char *const operands_select[] = {"condition", "a", "b", NULL};
                                   .test_lo = -4,                       \
                                   .test_hi = 4,                        \
                                   .tests = cases2_##takes};
-#define TERNARY(name, takes, form, value, integer, for_a, for_b, for_c, lo, hi, tol, text)       \
-  const rung_op rung_op_##name = {                                                               \
-      COMMON(name, 3, operands_abc, text), FLOAT_ROW(name, lo, hi, tol), .infer = infer_##takes, \
-      .decompose = DECOMPOSE_##form(name), .expression = #value,         .tests = cases3_##takes};
-#define SELECTION(name, takes, value, integer, for_b, for_c, lo, hi, text)                                \
-  const rung_op rung_op_##name = {COMMON(name, 3, operands_select, text), FLOAT_ROW(name, lo, hi, EXACT), \
+#define TERNARY(name, n1, n2, n3, takes, form, value, integer, for_a, for_b, for_c, lo, hi, tol, text) \
+  static const char *const operands_##name[] = {#n1, #n2, #n3, NULL};                                  \
+  const rung_op rung_op_##name = {                                                                     \
+      COMMON(name, 3, operands_##name, text), FLOAT_ROW(name, lo, hi, tol), .infer = infer_##takes,    \
+      .decompose = DECOMPOSE_##form(name),    .expression = #value,         .tests = cases3_##takes};
+#define SELECTION(name, n1, n2, n3, takes, value, integer, for_b, for_c, lo, hi, text)                    \
+  static const char *const operands_##name[] = {#n1, #n2, #n3, NULL};                                     \
+  const rung_op rung_op_##name = {COMMON(name, 3, operands_##name, text), FLOAT_ROW(name, lo, hi, EXACT), \
                                   .infer = select_##takes, .expression = #value, .tests = cases_select};
 #include "ops/binary.def"
 #include "ops/ternary.def"
@@ -187,9 +187,9 @@ static const rung_row rows[] = {
   {&rung_op_##name, NULL, #integer_, RUNG_TAKES_##takes_, 2, 0, false, false},
 #define COMPARE(name, takes_, value_, integer_, ...) \
   {&rung_op_##name, #value_, #integer_, RUNG_TAKES_##takes_, 2, 0, true, false},
-#define TERNARY(name, takes_, form, value_, integer_, ...) \
+#define TERNARY(name, n1, n2, n3, takes_, form, value_, integer_, ...) \
   {&rung_op_##name, #value_, #integer_, RUNG_TAKES_##takes_, 3, 0, false, false},
-#define SELECTION(name, takes_, value_, integer_, ...) \
+#define SELECTION(name, n1, n2, n3, takes_, value_, integer_, ...) \
   {&rung_op_##name, #value_, #integer_, RUNG_TAKES_##takes_, 3, 0, false, true},
 #include "ops/binary.def"
 #include "ops/ternary.def"

@@ -85,9 +85,9 @@
   GRADIENT(name, AB_OF, OPERAND(0, for_a) OPERAND(1, for_b))
 #define INTEGER2(name, ...)
 #define COMPARE(name, ...)
-#define TERNARY(name, takes, form, value, integer, for_a, for_b, for_c, ...) \
+#define TERNARY(name, n1, n2, n3, takes, form, value, integer, for_a, for_b, for_c, ...) \
   GRADIENT(name, ABC_OF, OPERAND(0, for_a) OPERAND(1, for_b) OPERAND(2, for_c))
-#define SELECTION(name, takes, value, integer, for_b, for_c, ...) \
+#define SELECTION(name, n1, n2, n3, takes, value, integer, for_b, for_c, ...) \
   GRADIENT(name, ABC_OF, out_gx[0] = rung_build_null(); OPERAND(1, for_b) OPERAND(2, for_c))
 #include "ops/binary.def"
 #include "ops/ternary.def"
@@ -113,7 +113,7 @@
 #define UNARY1(name, value, ...) DECOMPOSE(name, X_OF, value)
 #define UNARY2(name, value, ...) DECOMPOSE(name, X_OF, value)
 #define BINARY(name, takes, form, value, ...) form(name, AB_OF, value)
-#define TERNARY(name, takes, form, value, ...) form(name, ABC_OF, value)
+#define TERNARY(name, n1, n2, n3, takes, form, value, ...) form(name, ABC_OF, value)
 #define SELECTION(name, ...)
 #include "ops/binary.def"
 #include "ops/ternary.def"

@@ -80,8 +80,8 @@ static double sign_f64(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 #define BINARY(name, takes, form, value, ...) F64(name, AB_OF, value)
 #define INTEGER2(name, ...)
 #define COMPARE(name, takes, value, ...) F64(name, AB_OF, value)
-#define TERNARY(name, takes, form, value, ...) F64(name, ABC_OF, value)
-#define SELECTION(name, takes, value, ...) F64(name, ABC_OF, value)
+#define TERNARY(name, n1, n2, n3, takes, form, value, ...) F64(name, ABC_OF, value)
+#define SELECTION(name, n1, n2, n3, takes, value, ...) F64(name, ABC_OF, value)
 #include "ops/binary.def"
 #include "ops/ternary.def"
 #include "ops/unary.def"
@@ -183,8 +183,8 @@ static uint64_t prelu_u64(uint64_t a, uint64_t b) {
 #define BINARY(name, takes, form, value, integer, ...) INTEGER(name, AB_OF, integer)
 #define INTEGER2(name, takes, integer, ...) INTEGER(name, AB_OF, integer)
 #define COMPARE(name, takes, value, integer, ...) INTEGER(name, AB_OF, integer)
-#define TERNARY(name, takes, form, value, integer, ...) INTEGER(name, ABC_OF, integer)
-#define SELECTION(name, takes, value, integer, ...) INTEGER(name, ABC_OF, integer)
+#define TERNARY(name, n1, n2, n3, takes, form, value, integer, ...) INTEGER(name, ABC_OF, integer)
+#define SELECTION(name, n1, n2, n3, takes, value, integer, ...) INTEGER(name, ABC_OF, integer)
 
 #define T int64_t
 #define I(fn) fn##_i64

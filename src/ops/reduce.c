@@ -232,7 +232,14 @@ static rung_value share(const terms *t, rung_value chosen) { /* gy shared among 
 #define G(fn, ...) rung_build_##fn(t->g, __VA_ARGS__)
 #define K(c) rung_build_scalar(t->g, t->type, c)
 static rung_value sum_gx(const terms *t) { return t->gy; }
-static rung_value mean_gx(const terms *t) { return G(div, t->gy, reduced_like(t, G(filled_like, t->x, 1))); }
+static rung_value mean_gx(const terms *t) {
+  const rung_value_type x = *rung_build_type(t->g, t->x);
+  const uint32_t mask = axes_mask(t->attrs, x.rank);
+  rung_dim count = rung_one(t->g->dims);
+  for (int axis = 0; axis < x.rank; axis++)
+    if (mask >> axis & 1) count = rung_dims_mul(t->g->dims, count, x.extent[axis]);
+  return G(div, t->gy, G(extent, count, t->type));
+}
 static rung_value prod_gx(const terms *t) { return G(div, G(mul, t->gy, t->y), t->x); }
 static rung_value max_gx(const terms *t) { return share(t, G(equal, t->x, t->y)); }
 static rung_value min_gx(const terms *t) { return share(t, G(equal, t->x, t->y)); }

@@ -90,6 +90,18 @@ static rung_value spread(rung_graph *g, rung_value gy, int axis, int64_t step, r
                           rung_dims_sub(dims, merged[axis], rung_dims_constant(dims, step - 1)));
 }
 
+static rung_value reversed(rung_graph *g, rung_value x, int axis, rung_dim last) {
+  const rung_value_type type = *rung_build_type(g, x);
+  rung_slice_attrs attrs = {
+      .start = {.count = type.rank}, .length = {.count = type.rank}, .step = {.count = type.rank}};
+  for (int i = 0; i < type.rank; i++) {
+    attrs.start.dim[i] = i == axis ? last : rung_dims_constant(g->dims, 0);
+    attrs.length.dim[i] = type.extent[i];
+    attrs.step.value[i] = i == axis ? -1 : 1;
+  }
+  return rung_graph_op(g, &rung_op_slice, &x, 1, &attrs);
+}
+
 static void gradient(rung_graph *g, const rung_node *node, const rung_value *in, const rung_value *y,
                      const rung_value *gy, rung_value *out_gx) {
   (void)y;
@@ -99,16 +111,23 @@ static void gradient(rung_graph *g, const rung_node *node, const rung_value *in,
   rung_value value = gy[0];
   rung_pad_attrs pad = {.before = {.count = x.rank}, .after = {.count = x.rank}};
   for (int axis = 0; axis < x.rank; axis++) {
-    const int64_t step = attrs->step.value[axis];
+    int64_t step = attrs->step.value[axis];
     const rung_dim length = attrs->length.dim[axis];
-    if (step < 0) {
-      rung_graph_fail(g, RUNG_UNSUPPORTED, "slice: no gradient for the negative step of axis %d", axis);
-      return;
+    rung_dim start = attrs->start.dim[axis];
+    const bool empty = rung_dim_is(dims, length, 0);
+    if (step < 0 && !empty) { /* from the last element taken on, forwards */
+      const rung_dim last = rung_dims_sub(dims, length, rung_one(dims));
+      start = rung_dims_add(dims, start, rung_dims_mul(dims, last, rung_dims_constant(dims, step)));
+      value = reversed(g, value, axis, last);
+      step = -step;
     }
-    if (step > 1 && !rung_dim_is(dims, length, 0)) value = spread(g, value, axis, step, length);
-    pad.before.dim[axis] = attrs->start.dim[axis];
-    pad.after.dim[axis] = rung_dims_sub(dims, rung_dims_sub(dims, x.extent[axis], attrs->start.dim[axis]),
-                                        rung_build_type(g, value)->extent[axis]);
+    if (empty)
+      start = rung_dims_constant(dims, 0);
+    else if (step > 1)
+      value = spread(g, value, axis, step, length);
+    pad.before.dim[axis] = start;
+    pad.after.dim[axis] =
+        rung_dims_sub(dims, rung_dims_sub(dims, x.extent[axis], start), rung_build_type(g, value)->extent[axis]);
   }
   out_gx[0] = rung_graph_op(g, &rung_op_pad, &value, 1, &pad);
 }
@@ -144,6 +163,7 @@ static const rung_test_case tests[] = {{"f32[5,67]", "start=[1,3], length=[3,60]
                                        {"f32[0,3]", "start=[0,1], length=[0,2], step=[1,1]"},
                                        {"f64[4,9]", "start=[1,1], length=[2,3], step=[1,3]"},
                                        {"f64[7]", "start=[0], length=[4], step=[2]"},
+                                       {"f64[7,2]", "start=[6,1], length=[3,2], step=[-2,-1]"},
                                        {"bool[3]", "start=[2], length=[1], step=[1]"},
                                        {NULL, NULL}};
 

@@ -89,13 +89,13 @@ typedef V value_fn(const V *in, const V *attr);
 #define PREDICATE(name, column, ...) MASK(name, X_OF, column)
 #define BINARY(name, takes, form, column, ...) VALUE(name, AB_OF, column)
 #define COMPARE(name, takes, column, ...) MASK(name, AB_OF, column)
-#define TERNARY(name, takes, form, column, ...) VALUE(name, ABC_OF, column)
-#define SELECTION(name, takes, column, ...)           \
-  static V value_##name(const V *in, const V *attr) { \
-    const M a = {in[0].v != 0};                       \
-    const V b = in[1], c = in[2];                     \
-    (void)attr;                                       \
-    return column;                                    \
+#define TERNARY(name, n1, n2, n3, takes, form, column, ...) VALUE(name, ABC_OF, column)
+#define SELECTION(name, n1, n2, n3, takes, column, ...) \
+  static V value_##name(const V *in, const V *attr) {   \
+    const M a = {in[0].v != 0};                         \
+    const V b = in[1], c = in[2];                       \
+    (void)attr;                                         \
+    return column;                                      \
   }
 #define INTEGER1(name, ...)
 #define INTEGER2(name, ...)
