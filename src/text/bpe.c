@@ -132,9 +132,10 @@ static rung_status read_merges(bpe *b, const rung_vocab *vocab, const rung_token
   b->results = rung_host_array(vocab->host, b->merges, sizeof *b->results);
   char *joined = rung_host_array(vocab->host, vocab->longest, 1);
   rung_status status = RUNG_OK;
-  if (!b->pairs || !b->results || !joined || !rung_slots_init(&b->slots, vocab->host, b->merges))
+  if (b->pairs && b->results && joined && rung_slots_init(&b->slots, vocab->host, b->merges))
+    for (uint32_t r = 0; r < b->merges && status == RUNG_OK; r++) status = read_merge(b, vocab, desc, r, joined, error);
+  else
     status = rung_fail(error, RUNG_OUT_OF_MEMORY, "merges: a table of %u", b->merges);
-  for (uint32_t r = 0; r < b->merges && status == RUNG_OK; r++) status = read_merge(b, vocab, desc, r, joined, error);
   rung_host_free(vocab->host, RUNG_MEMORY_host, joined, vocab->longest);
   return status;
 }

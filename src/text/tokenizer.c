@@ -24,7 +24,7 @@ static const rung_text_model *find_model(const char *name) {
   return NULL;
 }
 
-static rung_status check_desc(const rung_tokenizer_desc *desc, rung_error *error) {
+static rung_status check_desc(const rung_tokenizer_desc *desc, rung_error *error, const rung_text_model **out_model) {
   if (!desc || desc->size != sizeof *desc)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "tokeniser: the description's size is not set");
   const rung_text_model *model = find_model(desc->model);
@@ -39,6 +39,7 @@ static rung_status check_desc(const rung_tokenizer_desc *desc, rung_error *error
   for (size_t i = 0; i < RUNG_COUNT(choices); i++)
     if ((int)choices[i] < -1 || (int)choices[i] > 1)
       return rung_fail(error, RUNG_INVALID_ARGUMENT, "add_bos, add_eos or add_space_prefix is %d", (int)choices[i]);
+  *out_model = model;
   return RUNG_OK;
 }
 
@@ -72,7 +73,7 @@ static bool decide(rung_choice said, rung_choice named, bool usual) {
 }
 
 static rung_status build(rung_tokenizer *t, const rung_tokenizer_desc *desc, rung_error *error) {
-  const rung_text_model *model = t->model = find_model(desc->model);
+  const rung_text_model *model = t->model;
   t->ids = desc->ids;
   RUNG_TRY(rung_vocab_init(&t->vocab, t->host, desc, error));
   RUNG_TRY(check_ids(&t->ids, desc->count, error));
@@ -94,10 +95,12 @@ static rung_status build(rung_tokenizer *t, const rung_tokenizer_desc *desc, run
 
 rung_status rung_tokenizer_create(rung_host *host, const rung_tokenizer_desc *desc, rung_error *error,
                                   rung_tokenizer **out_tokenizer) {
-  RUNG_TRY(check_desc(desc, error));
+  const rung_text_model *model = NULL;
+  RUNG_TRY(check_desc(desc, error, &model));
   rung_tokenizer *t = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *t, 0);
   if (!t) return rung_fail(error, RUNG_OUT_OF_MEMORY, "tokeniser");
   t->host = host;
+  t->model = model;
   rung_host_retain(host);
   atomic_init(&t->references, 1);
   const rung_status status = build(t, desc, error);

@@ -144,7 +144,8 @@ static void check_records(const rung_tokenizer *t, rung_host *host, const char *
 
 /* Creation stands between a user and the first token (limits: twice what a quiet machine must do); beyond the texts in
  * the file a token may cost a few tens of bytes. */
-static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, uint64_t token_bytes) {
+static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, uint64_t token_bytes,
+                            rung_gguf **out_gguf) {
   const rung_source source = rung_source_path(model_path(file));
   rung_gguf *gguf = NULL;
   rung_error error = {0};
@@ -171,26 +172,30 @@ static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, 
     CHECK(test_slow() || best < limit_ms);
     CHECK(bytes < token_bytes * (uint64_t)rung_tokenizer_count(t));
   }
-  /* The file must stay: token texts lie in it. It goes with the process. */
+  *out_gguf = gguf; /* must stay: token texts lie in it */
   return t;
 }
 
 static void test_smollm2(void) {
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
-  rung_tokenizer *t = make(host, "SmolLM2-135M-Instruct.Q4_1.gguf", 30, 48);
+  rung_gguf *gguf = NULL;
+  rung_tokenizer *t = make(host, "SmolLM2-135M-Instruct.Q4_1.gguf", 30, 48, &gguf);
   if (!t) return;
   check_records(t, host, "smollm2.bin");
   CHECK_EQ_I64(rung_tokenizer_find(t, "<|im_start|>", 12), 1);
   CHECK(rung_tokenizer_is_eog(t, 2) && rung_tokenizer_is_eog(t, 0) && !rung_tokenizer_is_eog(t, 1));
   CHECK(!rung_tokenizer_adds_bos(t) && !rung_tokenizer_adds_eos(t));
   rung_tokenizer_release(t);
+  rung_gguf_release(gguf);
+  rung_host_release(host);
 }
 
 static void test_gemma3(void) {
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
-  rung_tokenizer *t = make(host, "gemma-3-270m-q4_k_m.gguf", 120, 32);
+  rung_gguf *gguf = NULL;
+  rung_tokenizer *t = make(host, "gemma-3-270m-q4_k_m.gguf", 120, 32, &gguf);
   if (!t) return;
   check_records(t, host, "gemma3.bin");
   CHECK_EQ_I64(rung_tokenizer_find(t, "<end_of_turn>", 13), 106);
@@ -198,6 +203,8 @@ static void test_gemma3(void) {
   CHECK(!rung_tokenizer_is_eog(t, rung_tokenizer_find(t, "</s>", 4))); /* HTML there */
   CHECK(rung_tokenizer_adds_bos(t) && !rung_tokenizer_adds_eos(t));
   rung_tokenizer_release(t);
+  rung_gguf_release(gguf);
+  rung_host_release(host);
 }
 
 int main(void) {
