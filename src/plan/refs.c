@@ -18,7 +18,18 @@ uint32_t rung_planner_root(rung_planner *p, rung_root_kind kind, uint32_t index,
   return at;
 }
 
+static bool has_null(const rung_ref *ref) {
+  for (int i = 0; i < ref->rank; i++)
+    if (!ref->extent[i].id || !ref->stride[i].id) return true;
+  return !ref->offset.id;
+}
+
 uint32_t rung_planner_ref(rung_planner *p, const rung_ref *ref) {
+  if (has_null(ref)) { /* arithmetic on dimensions gives the null dimension when it fails */
+    rung_planner_fail(p, p->dims->failure ? p->dims->failure : RUNG_OVERFLOW, "plan: strides of a value: %s",
+                      p->dims->reason ? p->dims->reason : "they do not fit 64 bits");
+    return RUNG_NONE;
+  }
   const uint32_t at = RUNG_PUSH(p, ref);
   if (at != RUNG_NONE) p->plan->ref[at] = *ref;
   return at;
@@ -29,6 +40,7 @@ static void dense_strides(rung_planner *p, rung_ref *ref) {
   rung_dim stride = rung_dims_constant(p->dims, 1);
   for (int i = ref->rank - 1; i >= 0; i--) {
     ref->stride[i] = stride;
+    if (i == 0) break;
     rung_dim extent = ref->extent[i];
     if (i == ref->rank - 1 && row->block > 1) extent = rung_dims_div(p->dims, extent, rung_dims_constant(p->dims, row->block));
     stride = rung_dims_mul(p->dims, stride, extent);
