@@ -494,38 +494,38 @@ RUNG_API rung_value rung_mish(rung_graph *graph, rung_value x);
 RUNG_API rung_value rung_hard_swish(rung_graph *graph, rung_value x);
 
 /* x, alpha x below 0.
- * alpha (default 0.01): real */
+ * alpha (default 0.01) */
 RUNG_API rung_value rung_leaky_relu(rung_graph *graph, rung_value x, double alpha);
 
 /* x, alpha (exp(x) - 1) below 0.
- * alpha (default 1.0): real */
+ * alpha (default 1.0) */
 RUNG_API rung_value rung_elu(rung_graph *graph, rung_value x, double alpha);
 
 /* x, alpha (exp(x / alpha) - 1) below 0.
- * alpha (default 1.0): real */
+ * alpha (default 1.0) */
 RUNG_API rung_value rung_celu(rung_graph *graph, rung_value x, double alpha);
 
 /* x above alpha, else 0.
- * alpha (default 1.0): real */
+ * alpha (default 1.0) */
 RUNG_API rung_value rung_thresholded_relu(rung_graph *graph, rung_value x, double alpha);
 
 /* x sigmoid(alpha x).
- * alpha (default 1.0): real */
+ * alpha (default 1.0) */
 RUNG_API rung_value rung_swish(rung_graph *graph, rung_value x, double alpha);
 
 /* gamma x, gamma alpha (exp(x) - 1) below 0.
- * alpha (default 1.67326319217681884765625): real
- * gamma (default 1.05070102214813232421875): real */
+ * alpha (default 1.67326319217681884765625)
+ * gamma (default 1.05070102214813232421875) */
 RUNG_API rung_value rung_selu(rung_graph *graph, rung_value x, double alpha, double gamma);
 
 /* alpha x + beta limited to 0 .. 1.
- * alpha (default 0.2): real
- * beta (default 0.5): real */
+ * alpha (default 0.2)
+ * beta (default 0.5) */
 RUNG_API rung_value rung_hard_sigmoid(rung_graph *graph, rung_value x, double alpha, double beta);
 
 /* x + bias below -lambd, x - bias above lambd, else 0, for NaN too.
- * lambd (default 0.5): real
- * bias (default 0.0): real */
+ * lambd (default 0.5)
+ * bias (default 0.0) */
 RUNG_API rung_value rung_shrink(rung_graph *graph, rung_value x, double lambd, double bias);
 
 /* every bit inverted. */

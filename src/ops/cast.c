@@ -112,6 +112,9 @@ static const rung_test_case tests[] = {{"f32[5,67]", "type=f16"},
                                        {"f32[9]", "type=f8e4m3"},
                                        {"i64[9]{-9,9}", "type=u64"},
                                        {"f32[]", "type=f64"},
+                                       {"q8_0[3,64]", "type=f32"},
+                                       {"q6_k[2,256]", "type=f16"},
+                                       {"f4e2m1[5]", "type=f32"},
                                        {NULL, NULL}};
 
 const rung_op rung_op_cast = {

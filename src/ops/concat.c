@@ -65,6 +65,9 @@ static const rung_test_case tests[] = {{"f32[2,3] f32[2,4]", "axis=1"},
                                        {"u8[0,2]{0,255} u8[0,2]{0,255}", "axis=0"},
                                        {"f64[2,2,2] f64[2,1,2]", "axis=1"},
                                        {"bool[2] bool[3]", "axis=0"},
+                                       {"q8_0[2,64] q8_0[2,32]", "axis=1"},
+                                       {"q4_1[2,32] q4_1[1,32]", "axis=0"},
+                                       {"i4[3] i4[4]", "axis=0"},
                                        {NULL, NULL}};
 
 const rung_op rung_op_concat = {

@@ -104,7 +104,7 @@ static const char *const operands_ab[] = {"a", "b", NULL};
 #define ATTR(name_, field, default_)                                                                             \
   {                                                                                                              \
     .name = #name_, .kind = RUNG_ATTR_F64, .offset = offsetof(rung_row_attrs, field), .text_default = #default_, \
-    .doc = "real"                                                                                                \
+    .doc = NULL                                                                                                  \
   }
 #define PARAMETERS(name, value, lo, hi, tol, text)                       \
   const rung_op rung_op_##name = {COMMON(name, 1, operands_x, text),     \

@@ -63,10 +63,17 @@ static const char *const operands[] = {"x", NULL};
 static const rung_attr attrs[] = {
     {"shape", RUNG_ATTR_DIMS, offsetof(rung_expand_attrs, shape), NULL, NULL, "extents of the result"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-static const rung_test_case tests[] = {
-    {"f32[3,1]", "shape=[3,17]"},  {"f32[]", "shape=[2,3]"},      {"i64[1,2]{-9,9}", "shape=[4,3,2]"},
-    {"f32[2,3]", "shape=[2,3]"},   {"f32[1,3]", "shape=[0,3]"},   {"bool[1]", "shape=[9]"},
-    {"f64[2,1]", "shape=[3,2,4]"}, {"f16[1,1]", "shape=[2,1,2]"}, {NULL, NULL}};
+static const rung_test_case tests[] = {{"f32[3,1]", "shape=[3,17]"},
+                                       {"f32[]", "shape=[2,3]"},
+                                       {"i64[1,2]{-9,9}", "shape=[4,3,2]"},
+                                       {"f32[2,3]", "shape=[2,3]"},
+                                       {"f32[1,3]", "shape=[0,3]"},
+                                       {"bool[1]", "shape=[9]"},
+                                       {"f64[2,1]", "shape=[3,2,4]"},
+                                       {"f16[1,1]", "shape=[2,1,2]"},
+                                       {"q8_0[1,32]", "shape=[3,32]"},
+                                       {"f4e2m1[1,3]", "shape=[3,3]"},
+                                       {NULL, NULL}};
 
 const rung_op rung_op_expand = {
     .name = "expand",

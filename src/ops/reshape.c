@@ -107,10 +107,19 @@ static const char *const operands[] = {"x", NULL};
 static const rung_attr attrs[] = {
     {"shape", RUNG_ATTR_DIMS, offsetof(rung_reshape_attrs, shape), NULL, NULL, "extents of the result"},
     {NULL, 0, 0, NULL, NULL, NULL}};
-static const rung_test_case tests[] = {
-    {"f32[4,6]", "shape=[2,2,6]"},  {"f32[2,3,5]", "shape=[30]"},  {"i64[6]{-9,9}", "shape=[1,3,1,2]"},
-    {"f32[1]", "shape=[]"},         {"f32[2,0]", "shape=[1,2,0]"}, {"f16[4,3]", "shape=[3,4]"},
-    {"bool[2,3]", "shape=[3,1,2]"}, {"f64[3,4]", "shape=[4,3]"},   {NULL, NULL}};
+static const rung_test_case tests[] = {{"f32[4,6]", "shape=[2,2,6]"},
+                                       {"f32[2,3,5]", "shape=[30]"},
+                                       {"i64[6]{-9,9}", "shape=[1,3,1,2]"},
+                                       {"f32[1]", "shape=[]"},
+                                       {"f32[2,0]", "shape=[1,2,0]"},
+                                       {"f16[4,3]", "shape=[3,4]"},
+                                       {"bool[2,3]", "shape=[3,1,2]"},
+                                       {"f64[3,4]", "shape=[4,3]"},
+                                       {"q8_0[4,64]", "shape=[2,2,64]"},
+                                       {"q8_0[4,64]", "shape=[8,32]"},
+                                       {"q8_0[2,3,64]", "shape=[6,2,32]"},
+                                       {"i4[3,5]", "shape=[5,3]"},
+                                       {NULL, NULL}};
 
 const rung_op rung_op_reshape = {
     .name = "reshape",

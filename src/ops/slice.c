@@ -141,6 +141,7 @@ static bool view(rung_view_rule *rule) {
   if (block > 1 && !blocks) return false; /* a slice of narrow storage may begin inside a byte */
   for (int axis = 0; axis < x->rank; axis++) {
     rung_dim start = attrs->start.dim[axis];
+    if (blocks && attrs->step.value[axis] < 0) return false; /* offsets of blocks count forwards */
     if (blocks && axis == x->rank - 1) start = rung_dims_div(dims, start, rung_dims_constant(dims, block));
     rule->out_stride[axis] =
         rung_dims_mul(dims, rule->in_stride[axis], rung_dims_constant(dims, attrs->step.value[axis]));
@@ -165,6 +166,9 @@ static const rung_test_case tests[] = {{"f32[5,67]", "start=[1,3], length=[3,60]
                                        {"f64[7]", "start=[0], length=[4], step=[2]"},
                                        {"f64[7,2]", "start=[6,1], length=[3,2], step=[-2,-1]"},
                                        {"bool[3]", "start=[2], length=[1], step=[1]"},
+                                       {"q8_0[6,96]", "start=[1,32], length=[4,64], step=[1,1]"},
+                                       {"q4_0[6,32]", "start=[5,0], length=[3,32], step=[-2,1]"},
+                                       {"u4[5,7]", "start=[1,3], length=[3,3], step=[1,1]"},
                                        {NULL, NULL}};
 
 const rung_op rung_op_slice = {

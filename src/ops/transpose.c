@@ -65,6 +65,8 @@ static const rung_test_case tests[] = {{"f32[5,67]", "permutation=[1,0]"},
                                        {"f32[]", "permutation=[]"},
                                        {"f64[3,4]", "permutation=[1,0]"},
                                        {"bf16[3,16]", "permutation=[0,1]"},
+                                       {"q4_0[2,3,32]", "permutation=[1,0,2]"},
+                                       {"i2[3,5]", "permutation=[1,0]"},
                                        {NULL, NULL}};
 
 const rung_op rung_op_transpose = {

@@ -87,7 +87,10 @@ static inline tensor *draw_operand(const operand_case *o, uint64_t *seed) {
 /* The same numbers in another tensor; floats may change their type. */
 static inline void copy_values(tensor *to, const tensor *from) {
   if (eval_is_blocks((rung_type)to->operand.type)) {
-    memcpy(to->operand.base, from->operand.base, to->bytes - 2 * EVAL_GUARD);
+    const rung_type_row *row = rung_type_get((rung_type)to->operand.type);
+    for (int64_t i = 0; i < tensor_count(to); i += row->block)
+      memcpy(to->operand.base + tensor_offset(to, i) / row->block * row->bytes,
+             from->operand.base + tensor_offset(from, i) / row->block * row->bytes, row->bytes);
     return;
   }
   const bool integer = (rung_type_takes((rung_type)to->operand.type) & (RUNG_TAKES_INT | RUNG_TAKES_BOOL)) != 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The value columns as a vector backend reads them: in f32, on values and masks that are structs, so that a column that
+ * Elementwise rows. Their value columns are read as a vector backend reads them: in f32, on values and masks that are structs, so that a column that
  * leans on C's operators does not compile. The results must stay within each row's tolerance of the reference: what a
  * plain kernel made from the row reaches. */
 #include <math.h>
@@ -169,6 +169,58 @@ static void test_rows_in_f32(void) {
   for (size_t i = 0; i < RUNG_COUNT(rows); i++) check_row(rung_row_of(rows[i].op), rows[i].fn);
 }
 
+/* NaN at each position of an elementwise op: there, and only there, what one element alone gives */
+static void check_nan(const rung_op *op) {
+  enum { N = 18 };
+  const rung_row *row = rung_row_of(op);
+  if (!row || !(row->takes & RUNG_TAKES_FLOAT)) return;
+  for (int which = row->selection; which < row->operands; which++) {
+    for (int at = 0; at < N; at++) {
+      op_case c = {.op = op, .n = row->operands, .attrs = ""};
+      tensor *operand[3], *single[3];
+      for (int i = 0; i < c.n; i++) {
+        const bool mask = row->selection && i == 0;
+        c.operand[i] = (operand_case){mask ? RUNG_TYPE_BOOL : RUNG_TYPE_F32,
+                                      1,
+                                      {N},
+                                      mask ? 1 - (which == 2) : op->test_lo,
+                                      mask ? 1 - (which == 2) : op->test_hi};
+        operand[i] = draw_operand(&c.operand[i], &seed);
+      }
+      tensor_set(operand[which], at, NAN);
+      op_case one = c;
+      for (int i = 0; i < c.n; i++) {
+        one.operand[i].extent[0] = 1;
+        single[i] = tensor_make(one.operand[i].type, 1, one.operand[i].extent, NULL);
+      }
+      built b, b_one;
+      eval e, e_one;
+      if (build_case(host, &c, BUILD_CLOSED, &b) && build_case(host, &one, BUILD_CLOSED, &b_one)) {
+        CHECK_OK(run_case(&b, &c, operand, &seed, &e));
+        for (int64_t i = 0; i < N; i++) {
+          for (int k = 0; k < c.n; k++) tensor_set(single[k], 0, tensor_get(operand[k], i));
+          CHECK_OK(run_case(&b_one, &one, single, NULL, &e_one));
+          const double u = tensor_get(result_of(&e, &b, 0), i), v = tensor_get(result_of(&e_one, &b_one, 0), 0);
+          if (u != v && (u == u || v == v))
+            TEST_FAIL_("%s: NaN in operand %d at %d: element %lld is %g, alone %g", op->name, which, at, (long long)i,
+                       u, v);
+          if (i != at && tensor_is_float(result_of(&e, &b, 0)) && u != u)
+            TEST_FAIL_("%s: NaN in operand %d at %d reaches element %lld", op->name, which, at, (long long)i);
+          eval_finish(&e_one);
+        }
+        eval_finish(&e);
+        rung_graph_destroy(b_one.graph);
+      }
+      rung_graph_destroy(b.graph);
+      for (int i = 0; i < c.n; i++) tensor_free(operand[i]), tensor_free(single[i]);
+    }
+  }
+}
+
+static void test_nan_stays_where_it_is(void) {
+  for (size_t i = 0; i < rung_row_count(); i++) check_nan(rung_row_at(i)->op);
+}
+
 /* Rows as data agree with the ops. */
 static void test_rows_as_data(void) {
   size_t values = 0;
@@ -187,6 +239,7 @@ static void test_rows_as_data(void) {
 int main(void) {
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   RUN(test_rows_in_f32);
+  RUN(test_nan_stays_where_it_is);
   RUN(test_rows_as_data);
   rung_host_release(host);
   return TEST_END();
