@@ -60,6 +60,20 @@ RUNG_API RUNG_CHECKED rung_status rung_model_decode(rung_model *model, const int
 /* Does this token end a text? */
 RUNG_API bool rung_model_is_end(rung_model *model, int32_t id);
 
+/* A stream of tokens to a stream of text: whole characters only. What begins a character waits for the next token; bytes that
+ * cannot become one are U+FFFD. Belongs to one thread at a time; keeps the model alive. */
+typedef struct rung_stream rung_stream;
+typedef enum rung_stream_flags {
+  RUNG_STREAM_SPECIAL = 1, /* special tokens are printed as well */
+  RUNG_STREAM_CONTINUE = 2 /* the text goes on after other text: a leading blank is kept */
+} rung_stream_flags;
+RUNG_API RUNG_CHECKED rung_status rung_stream_create(rung_model *model, unsigned flags, rung_error *error, rung_stream **out_stream);
+RUNG_API void rung_stream_destroy(rung_stream *stream); /* NULL allowed */
+/* The text that is complete with this token, maybe none; borrowed until the next call, not terminated. */
+RUNG_API RUNG_CHECKED rung_status rung_stream_push(rung_stream *stream, int32_t id, rung_error *error, const char **out_text, size_t *out_bytes);
+/* The end: what still waits. The stream can be used again, for text that goes on. */
+RUNG_API RUNG_CHECKED rung_status rung_stream_end(rung_stream *stream, rung_error *error, const char **out_text, size_t *out_bytes);
+
 /* ---- generating */
 typedef struct rung_generate_options {
   size_t size;       /* sizeof(rung_generate_options) */
@@ -75,6 +89,10 @@ RUNG_API rung_generate_options rung_generate_options_default(void);
 RUNG_API RUNG_CHECKED rung_status rung_generator_create(rung_model *model, const rung_generate_options *options, rung_error *error,
                                                         rung_generator **out_generator);
 RUNG_API void rung_generator_destroy(rung_generator *generator);
+/* The same compile without a generator: nothing is packed, no state is made. For looking at a model (rung_template_print,
+ * rung_program_print, rung_program_memory). Both results are the caller's to release. */
+RUNG_API RUNG_CHECKED rung_status rung_model_compile(rung_model *model, const rung_generate_options *options, rung_error *error,
+                                                     rung_template **out_template, rung_program **out_program);
 
 typedef struct rung_sample_options {
   size_t size;        /* sizeof(rung_sample_options) */

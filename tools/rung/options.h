@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * What the command line said: one struct for all commands, filled by args.c from the rows of table.c. */
+#ifndef RUNG_TOOLS_OPTIONS_H
+#define RUNG_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CLI_MOST_ITEMS = 256 }; /* of a flag that may be repeated, and of a list "N,N" */
+
+/* Texts of a repeated flag. For prompts, `letter` tells what each one is: p text, f file, i file of ids. */
+typedef struct cli_texts {
+  const char *item[CLI_MOST_ITEMS];
+  char letter[CLI_MOST_ITEMS];
+  int count;
+} cli_texts;
+
+typedef struct cli_counts {
+  int64_t item[CLI_MOST_ITEMS];
+  int count;
+} cli_counts;
+
+/* Choices, in the order of the values that their rows name. */
+enum { CLI_KV_F16, CLI_KV_F32 };
+enum { CLI_QUANT_FAST, CLI_QUANT_EXACT };
+enum { CLI_DEVICE_CPU, CLI_DEVICE_REF };
+
+typedef struct cli_options {
+  const char *model, *weights, *output, *trace;
+  cli_texts prompts, stops, inputs, bindings;
+  cli_counts prompt_sizes, sequences;
+  int64_t predict, context, ubatch, threads, seed, top_k, repeat;
+  double temperature, top_p, min_p;
+  uint64_t memory;
+  int kv, quant, device, precision;
+  bool ignore_eos, no_map, json, verbose, quiet, help, version;
+  bool decode, no_special, no_bos;
+  bool graph, plan, memory_report, kernels, fused, check, profile;
+} cli_options;
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ * Host, device, trace and messages of one command. */
+#define _POSIX_C_SOURCE 200809L
+#include "session.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "args.h"
+
+double cli_seconds(void) { return (double)rung_trace_now() * 1e-9; }
+
+uint64_t cli_total(const rung_memory *m) {
+  uint64_t total = 0;
+#define X(name, text) total += m->name;
+  RUNG_MEMORY_MAP(X)
+#undef X
+  return total - m->host;
+}
+
+/* ---- messages */
+
+int cli_exit_code(cli_phase phase, rung_status status) {
+  switch (status) {
+    case RUNG_OK: return CLI_OK;
+    case RUNG_OUT_OF_MEMORY:
+    case RUNG_OVER_BUDGET: return CLI_NO_MEMORY;
+    case RUNG_UNSUPPORTED: return CLI_UNSUPPORTED;
+    case RUNG_CANCELLED: return CLI_INTERRUPTED;
+    case RUNG_CORRUPT_FILE: return CLI_BAD_FILE;
+    case RUNG_INVALID_ARGUMENT:
+    case RUNG_TYPE_MISMATCH:
+    case RUNG_SHAPE_MISMATCH:
+    case RUNG_OUT_OF_RANGE:
+    case RUNG_NOT_FOUND:
+    case RUNG_OVERFLOW:
+    case RUNG_NOT_LOADED:
+    case RUNG_IO: return phase == CLI_ON_FILE ? CLI_BAD_FILE : phase == CLI_ON_FLAGS ? CLI_USAGE : CLI_FAILED;
+    default: return CLI_FAILED;
+  }
+}
+
+static void clear_bar(void);
+
+int cli_fail(const cli_session *s, cli_phase phase, rung_status status, const char *text) {
+  if (!text) text = s->error.message;
+  if (status == RUNG_CANCELLED || cli_interrupted()) return CLI_INTERRUPTED;
+  return cli_refuse(s, cli_exit_code(phase, status), "%s", text && *text ? text : rung_status_text(status));
+}
+
+int cli_refuse(const cli_session *s, int code, const char *format, ...) {
+  va_list args;
+  clear_bar();
+  fprintf(stderr, "rung %s: ", cli_commands[s->command].name);
+  va_start(args, format);
+  vfprintf(stderr, format, args);
+  va_end(args);
+  fprintf(stderr, "\n");
+  return code;
+}
+
+void cli_note(const cli_session *s, const char *format, ...) {
+  if (s->options->quiet) return;
+  va_list args;
+  clear_bar();
+  va_start(args, format);
+  vfprintf(stderr, format, args);
+  va_end(args);
+  fprintf(stderr, "\n");
+}
+
+static void log_line(void *self, rung_log_level level, const char *text) {
+  static const char *const names[] = {"error", "warning", "info", "debug"};
+  (void)self;
+  clear_bar();
+  fprintf(stderr, "%s: %s\n", names[level], text);
+}
+
+/* ---- progress */
+
+static atomic_bool bar_shown;
+static _Atomic uint64_t bar_time;
+
+static void clear_bar(void) {
+  if (atomic_exchange(&bar_shown, false)) fprintf(stderr, "\r\033[K");
+}
+
+void cli_progress(const cli_session *s, const char *what, uint64_t done, uint64_t total) {
+  enum { WIDTH = 30, EVERY_NS = 100 * 1000 * 1000 };
+  if (s->options->quiet || !total || !isatty(STDERR_FILENO)) return;
+  if (done >= total) {
+    clear_bar();
+    return;
+  }
+  const uint64_t now = rung_trace_now();
+  uint64_t last = atomic_load(&bar_time);
+  if (now - last < EVERY_NS || !atomic_compare_exchange_strong(&bar_time, &last, now)) return;
+  static const char full[] = "##############################";
+  const int filled = (int)((double)done / (double)total * WIDTH);
+  atomic_store(&bar_shown, true);
+  fprintf(stderr, "\r%-8s [%.*s%*s] %3.0f%%\033[K", what, filled, full, WIDTH - filled, "", 100.0 * (double)done / (double)total);
+}
+
+static void on_progress(void *self, const char *what, uint64_t done, uint64_t total) { cli_progress(self, what, done, total); }
+
+/* ---- host and device */
+
+rung_device *cli_device(const cli_session *s) { return s->device; }
+
+rung_status cli_device_open(cli_session *s, int device, rung_device **out_device) {
+  rung_device_options o = rung_device_options_default();
+  o.threads = (int)s->options->threads;
+  return rung_device_create(s->host, device == CLI_DEVICE_REF ? "ref" : "cpu", &o, &s->error, out_device);
+}
+
+static int open_trace(cli_session *s) {
+  const char *path = s->options->trace;
+  const bool traced = cli_find_flag(s->command, "--trace") != NULL;
+  if (!path && traced) path = getenv("RUNG_TRACE");
+  if (!path || !*path) return CLI_OK;
+  const rung_status status = rung_trace_open(s->host, path, &s->error, &s->trace);
+  return status ? cli_refuse(s, CLI_FAILED, "%s", s->error.message) : CLI_OK;
+}
+
+int cli_open(cli_session *s, cli_command_id command, const cli_options *options) {
+  *s = (cli_session){.command = command, .options = options};
+  rung_host_options o = rung_host_options_default();
+  o.log = options->quiet ? NULL : log_line;
+  o.log_level = options->verbose ? RUNG_LOG_DEBUG : RUNG_LOG_WARNING;
+  o.progress = on_progress;
+  o.progress_self = s;
+  o.memory_budget = options->memory;
+  rung_status status = rung_host_create(&o, &s->error, &s->host);
+  if (!status) status = cli_device_open(s, options->device, &s->device);
+  return status ? cli_fail(s, CLI_ON_FLAGS, status, NULL) : open_trace(s);
+}
+
+int cli_close(cli_session *s, int code) {
+  const rung_status status = rung_trace_close(s->trace, &s->error);
+  if (status && !code) code = cli_refuse(s, CLI_FAILED, "%s", s->error.message);
+  rung_device_release(s->device);
+  rung_host_release(s->host);
+  clear_bar();
+  if (cli_interrupted()) code = CLI_INTERRUPTED;
+  return code;
+}
+
+rung_source cli_source(const cli_session *s) {
+  rung_source source = rung_source_path(s->options->model);
+  if (s->options->no_map) source.mode = RUNG_SOURCE_COPY;
+  return source;
+}
+
+/* ---- models */
+
+int cli_open_model(cli_session *s, rung_model **out_model, double *out_seconds) {
+  const uint64_t start = rung_trace_now();
+  rung_model_options o = rung_model_options_default();
+  o.quant = s->options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
+  const rung_source source = cli_source(s);
+  const rung_status status = rung_model_open(s->device, &source, &o, &s->error, out_model);
+  if (status) return cli_fail(s, CLI_ON_FILE, status, NULL);
+  const uint64_t end = rung_trace_now();
+  rung_trace_phase(s->trace, "load", start, end);
+  if (out_seconds) *out_seconds = (double)(end - start) * 1e-9;
+  return CLI_OK;
+}
+
+rung_generate_options cli_generate_options(const cli_options *options) {
+  rung_generate_options o = rung_generate_options_default();
+  o.kv = options->kv == CLI_KV_F32 ? RUNG_TYPE_F32 : RUNG_TYPE_F16;
+  o.context = options->context;
+  if (options->ubatch) o.chunk = options->ubatch;
+  return o;
+}
+
+int cli_open_generator(cli_session *s, rung_model *model, const rung_generate_options *options, rung_generator **out_generator, double *out_seconds) {
+  const uint64_t start = rung_trace_now();
+  rung_status status = rung_generator_create(model, options, &s->error, out_generator);
+  if (status) return cli_fail(s, CLI_ON_FLAGS, status, NULL);
+  const uint64_t end = rung_trace_now();
+  rung_trace_phase(s->trace, "compile", start, end);
+  if (out_seconds) *out_seconds = (double)(end - start) * 1e-9;
+  rung_context *context = rung_generator_context(*out_generator);
+  if (s->trace) {
+    status = rung_trace_context(s->trace, context, "generator", &s->error);
+    if (status) {
+      rung_generator_destroy(*out_generator);
+      return cli_fail(s, CLI_ON_RUN, status, NULL);
+    }
+  }
+  cli_interrupt_target(context);
+  return CLI_OK;
+}
+
+void cli_close_generator(rung_generator *generator) {
+  cli_interrupt_target(NULL);
+  rung_generator_destroy(generator);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * Commands, flags and variables: data only, so that the generator of man pages can include this file. */
+#include "table.h"
+
+const cli_command cli_commands[CLI_COMMANDS] = {
+    [CLI_GENERATE] = {"generate", "continues text with a language model",
+                      "Reads the prompt and streams what the model makes of it. Special tokens spelled out in the prompt are read as\n"
+                      "such. Several prompts are run side by side as one batch and printed one after the other at the end.",
+                      "rung generate -m model.gguf -p \"The capital of France is\" -n 32 --temp 0\n"
+                      "rung generate -m model.gguf -f question.txt -n 200 -s 7 --json"},
+    [CLI_TOKENIZE] = {"tokenize", "turns text on standard input into ids, or back",
+                      "Reads text and prints its ids on one line, separated by blanks. With --decode it reads ids and prints text.",
+                      "printf 'Hello world' | rung tokenize -m model.gguf\n"
+                      "echo 19556 905 | rung tokenize -m model.gguf --decode"},
+    [CLI_LOGITS] = {"logits", "writes the logits of every position to a .npy file",
+                    "Runs the model over one prompt and writes an array of float32 [positions, vocabulary], chunk by chunk.",
+                    "rung logits -m model.gguf -p \"Once upon a time\" -o logits.npy --quant exact --kv f32"},
+    [CLI_RUN] = {"run", "runs a graph (.rung text) on given inputs",
+                 "Inputs that are not given are filled with random numbers; sizes come from the inputs and --bind. Without -o\n"
+                 "the outputs are summarised.",
+                 "rung run -m net.rung -i x=x.npy -o results\n"
+                 "rung run -m net.rung --bind rows=64 --check\n"
+                 "rung run -m net.rung --bind rows=512 --repeat 100 --profile"},
+    [CLI_INSPECT] = {"inspect", "shows what is in a model and what becomes of it",
+                     "Takes GGUF files and .rung text graphs. Without further flags: metadata and tensors, or inputs and outputs.",
+                     "rung inspect -m model.gguf\n"
+                     "rung inspect -m model.gguf --memory -c 8192 --ubatch 512\n"
+                     "rung inspect -m model.gguf --check"},
+    [CLI_BENCH] = {"bench", "measures prompt and decode speed, and the share of the machine's limit reached",
+                   "Each size is measured --repeat times after one warm-up. The limit is what reading the weights once per run\n"
+                   "allows at the memory bandwidth that is measured in the same run.",
+                   "rung bench -m model.gguf -p 512 -n 64 -t 2\n"
+                   "rung bench -m model.gguf -p 128,512 -n 32 --sequences 1,4 --json"},
+    [CLI_ENV] = {"env", "shows instruction sets, threads, limits, devices and variables in force",
+                 "What the library found on this machine and what it will use.", "rung env\nRUNG_MAX_ISA=avx2 rung env --json"},
+    [CLI_CHAT] = {"chat", "interactive conversation", NULL, NULL},
+    [CLI_PERPLEXITY] = {"perplexity", "perplexity of a text", NULL, NULL},
+    [CLI_EMBED] = {"embed", "one vector per line of text", NULL, NULL},
+    [CLI_COMPILE] = {"compile", "writes a compiled file", NULL, NULL},
+    [CLI_QUANTIZE] = {"quantize", "writes a quantised GGUF", NULL, NULL},
+    [CLI_CONVERT] = {"convert", "safetensors folder to GGUF", NULL, NULL},
+    [CLI_GRAPH] = {"graph", "picture of the graph", NULL, NULL},
+    [CLI_CACHE] = {"cache", "the stored compiles", NULL, NULL},
+};
+
+#define BIT(id) (1u << CLI_##id)
+#define TO(field) offsetof(cli_options, field)
+#define PLACE(field) .offset = TO(field)
+enum {
+  GENERATE = BIT(GENERATE),
+  TOKENIZE = BIT(TOKENIZE),
+  LOGITS = BIT(LOGITS),
+  RUNS = BIT(RUN),
+  INSPECT = BIT(INSPECT),
+  BENCH = BIT(BENCH),
+  ENVIRONMENT = BIT(ENV),
+  TEXTS = GENERATE | LOGITS,                   /* read a prompt */
+  MODELS = GENERATE | LOGITS | INSPECT | BENCH, /* compile a language model */
+  GRAPHS = MODELS | RUNS,
+  OPENS = GRAPHS | TOKENIZE,
+  EVERY = OPENS | ENVIRONMENT
+};
+
+/* clang-format off */
+const cli_flag cli_flags[] = {
+    {OPENS, 0, "--model", "-m", CLI_TEXT, "FILE", PLACE(model), .required = true, .doc = "the model"},
+
+    {TEXTS, 0, "--prompt", "-p", CLI_TEXT, "TEXT", PLACE(prompts), .repeat = true, .doc = "a prompt; given several times: several sequences"},
+    {TEXTS, 0, "--file", "-f", CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a prompt from a file, byte for byte; - is standard input"},
+    {TEXTS, 0, "--ids", NULL, CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a prompt as ids; needs no tokeniser"},
+    {BENCH, 0, "--prompt", "-p", CLI_LIST, "N,N", PLACE(prompt_sizes), .lo = 1, .hi = 1 << 24, .standard = "512", .doc = "sizes of prompts, in tokens"},
+    {GENERATE, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = -1, .hi = 1e9, .standard = "-1", .doc = "most tokens to make; -1: until the text or the context ends"},
+    {BENCH, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = 0, .hi = 1e6, .standard = "128", .doc = "tokens to decode; 0: none"},
+    {BENCH, 0, "--sequences", NULL, CLI_LIST, "N,N", PLACE(sequences), .lo = 1, .hi = 4096, .standard = "1", .doc = "sequences side by side"},
+
+    {GENERATE | INSPECT | BENCH, 0, "--ctx-size", "-c", CLI_COUNT, "N", PLACE(context), .lo = 0, .hi = 1 << 30, .doc = "positions that a sequence can reach; 0: what the prompt needs, at least the smaller of the model's and 4096"},
+    {MODELS, 0, "--ubatch", NULL, CLI_COUNT, "N", PLACE(ubatch), .lo = 0, .hi = 65536, .doc = "most tokens of a prompt in one run; 0: 512, logits 64"},
+    {MODELS, 0, "--kv", NULL, CLI_CHOICE, "f16|f32", "bf16|q8_0", PLACE(kv), .standard = "f16", .doc = "type of stored keys and values"},
+
+    {GENERATE, 0, "--temp", NULL, CLI_NUMBER, "N", PLACE(temperature), .lo = 0, .hi = 1e6, .standard = "0.8", .doc = "temperature; 0: always the best token"},
+    {GENERATE, 0, "--top-k", NULL, CLI_COUNT, "N", PLACE(top_k), .lo = 0, .hi = 1e9, .standard = "40", .doc = "only the N best tokens; 0: all"},
+    {GENERATE, 0, "--top-p", NULL, CLI_NUMBER, "N", PLACE(top_p), .lo = 0, .hi = 1, .standard = "0.95", .doc = "only the best tokens that make up this share; 1: all"},
+    {GENERATE, 0, "--min-p", NULL, CLI_NUMBER, "N", PLACE(min_p), .lo = 0, .hi = 1, .standard = "0.05", .doc = "only tokens with this share of the best one's probability; 0: all"},
+    {GENERATE, 0, "--seed", "-s", CLI_COUNT, "N", PLACE(seed), .lo = -1, .hi = 9007199254740991.0, .standard = "-1", .doc = "of the sampling; -1: another one each time"},
+    {GENERATE, 0, "--ignore-eos", NULL, CLI_SWITCH, .value = NULL, PLACE(ignore_eos), .doc = "go on after the model's end of text"},
+    {GENERATE, 0, "--stop", NULL, CLI_TEXT, "TEXT", PLACE(stops), .repeat = true, .doc = "end before this text; may be repeated"},
+
+    {TOKENIZE, 0, "--decode", NULL, CLI_SWITCH, .value = NULL, PLACE(decode), .doc = "ids on standard input to text"},
+    {TOKENIZE, 0, "--no-special", NULL, CLI_SWITCH, .value = NULL, PLACE(no_special), .doc = "special tokens in the text are plain text; with --decode they are left out"},
+    {TOKENIZE, 0, "--no-bos", NULL, CLI_SWITCH, .value = NULL, PLACE(no_bos), .doc = "add no begin or end token"},
+
+    {LOGITS, 0, "--output", "-o", CLI_TEXT, "FILE.npy", PLACE(output), .required = true, .doc = "where to write them"},
+    {RUNS, 0, "--output", "-o", CLI_TEXT, "DIR", PLACE(output), .doc = "write each output to DIR/NAME.npy"},
+    {RUNS, 0, "--input", "-i", CLI_TEXT, "NAME=FILE.npy", PLACE(inputs), .repeat = true, .doc = "an input; may be repeated"},
+    {RUNS | INSPECT, BENCH, "--bind", NULL, CLI_TEXT, "SYMBOL=N", PLACE(bindings), .repeat = true, .doc = "the value of a symbol; may be repeated"},
+    {RUNS, 0, "--weights", NULL, CLI_TEXT, "FILE", PLACE(weights), .doc = "a GGUF file with the weights that the graph names"},
+    {RUNS | BENCH, 0, "--repeat", NULL, CLI_COUNT, "N", PLACE(repeat), .lo = 1, .hi = 1e6, .standard = NULL, .doc = "measured runs; default: run 1, bench 5"},
+    {RUNS, 0, "--check", NULL, CLI_SWITCH, .value = NULL, PLACE(check), .doc = "compare outputs, then each step, with the reference device"},
+    {RUNS, 0, "--profile", NULL, CLI_SWITCH, .value = NULL, PLACE(profile), .doc = "time by op and kernel"},
+
+    {INSPECT, 0, "--graph", NULL, CLI_SWITCH, .value = NULL, PLACE(graph), .doc = "the optimised graph as text"},
+    {INSPECT, 0, "--plan", NULL, CLI_SWITCH, .value = NULL, PLACE(plan), .doc = "steps, kernels, buffers with offset, size and lifetime"},
+    {INSPECT, 0, "--memory", NULL, CLI_SWITCH, .value = NULL, PLACE(memory_report), .doc = "memory by class at -c and --ubatch, or at --bind"},
+    {INSPECT, 0, "--kernels", NULL, CLI_SWITCH, .value = NULL, PLACE(kernels), .doc = "kernels chosen, and how often"},
+    {INSPECT, 0, "--fused", NULL, CLI_SWITCH, .value = NULL, PLACE(fused), .doc = "what was fused, what nearly and why not"},
+    {INSPECT, 0, "--check", NULL, CLI_SWITCH, .value = NULL, PLACE(check), .doc = "look for NaN and infinity in every tensor"},
+
+    {GRAPHS | ENVIRONMENT, 0, "--threads", "-t", CLI_COUNT, "N", PLACE(threads), .lo = 1, .hi = 1024, .doc = "most threads; default: what this process may use well"},
+    {GRAPHS, 0, "--device", NULL, CLI_CHOICE, "cpu|ref", "cuda|cuda:0|cuda:1", PLACE(device), .standard = "cpu", .doc = "what runs the model; ref is the slow reference"},
+    {GRAPHS, 0, "--precision", NULL, CLI_CHOICE, "f32", "f16|bf16|mixed", PLACE(precision), .standard = "f32", .doc = "of activations"},
+    {GRAPHS, 0, "--quant", NULL, CLI_CHOICE, "fast|exact", PLACE(quant), .standard = "fast", .doc = "meet quantised weights with 8-bit activations, or with f32"},
+    {OPENS, 0, "--no-map", NULL, CLI_SWITCH, .value = NULL, PLACE(no_map), .doc = "read the file into memory instead of mapping it"},
+    {GENERATE | LOGITS | BENCH | RUNS, 0, "--memory", NULL, CLI_BYTES, "BYTES", PLACE(memory), .doc = "budget, e.g. 512M; default: what the system leaves"},
+    {GENERATE | LOGITS | BENCH | RUNS, 0, "--trace", NULL, CLI_TEXT, "FILE", PLACE(trace), .doc = "write a trace for Perfetto or chrome://tracing; default: RUNG_TRACE"},
+    {EVERY, 0, "--json", NULL, CLI_SWITCH, .value = NULL, PLACE(json), .doc = "one JSON object per result"},
+    {EVERY, 0, "--verbose", "-v", CLI_SWITCH, .value = NULL, PLACE(verbose), .doc = "say more on standard error"},
+    {EVERY, 0, "--quiet", "-q", CLI_SWITCH, .value = NULL, PLACE(quiet), .doc = "nothing on standard error but errors"},
+    {EVERY, 0, "--help", "-h", CLI_SWITCH, .value = NULL, PLACE(help), .doc = "this text"},
+    {EVERY, 0, "--version", NULL, CLI_SWITCH, .value = NULL, PLACE(version), .doc = "the version"},
+
+    /* Known by name, there in a later version. */
+    {0, GENERATE, "--chat", NULL, CLI_SWITCH, .value = NULL},
+    {0, GENERATE, "--system", NULL, CLI_TEXT, .value = "TEXT"},
+    {0, GENERATE, "--typical", NULL, CLI_NUMBER, .value = "N"},
+    {0, GENERATE, "--repeat-penalty", NULL, CLI_NUMBER, .value = "N"},
+    {0, GENERATE, "--presence-penalty", NULL, CLI_NUMBER, .value = "N"},
+    {0, GENERATE, "--frequency-penalty", NULL, CLI_NUMBER, .value = "N"},
+    {0, GENERATE, "--dry-multiplier", NULL, CLI_NUMBER, .value = "N"},
+    {0, GENERATE, "--xtc-probability", NULL, CLI_NUMBER, .value = "N"},
+    {0, GRAPHS, "--no-compile", NULL, CLI_SWITCH, .value = NULL},
+};
+/* clang-format on */
+const int cli_flag_count = (int)(sizeof cli_flags / sizeof cli_flags[0]);
+
+const cli_variable cli_variables[] = {
+    {"RUNG_THREADS", "most threads, where -t is not given"},
+    {"RUNG_MAX_ISA", "cap of the instruction set: base, avx2, avx512, neon"},
+    {"RUNG_TRACE", "file for a trace, where --trace is not given"},
+};
+const int cli_variable_count = (int)(sizeof cli_variables / sizeof cli_variables[0]);
+
+const char cli_exit_text[] =
+    "0 ok, 1 failed, 2 usage, 3 bad input file, 4 not supported, 5 out of memory or over the budget, 130 interrupted";
