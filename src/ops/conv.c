@@ -67,7 +67,6 @@ static rung_status infer(rung_infer *infer) {
   fill(&s, attrs, axes);
   rung_dim extent[RUNG_MAX_RANK] = {x->extent[0], w->extent[0]};
   for (int axis = 0; axis < axes; axis++) {
-    RUNG_TRY(rung_spatial_check_kernel(infer, w->extent[2 + axis]));
     extent[2 + axis] = rung_spatial_windows(infer->dims, &s, axis, x->extent[2 + axis], w->extent[2 + axis], false);
     RUNG_TRY(rung_infer_dim(infer, extent[2 + axis]));
   }
@@ -130,12 +129,28 @@ static rung_status reference(const rung_args *args) {
   return RUNG_OK;
 }
 
+/* Where y may have no place along an axis, the convolution for the gradient of w must still have room for the kernel.
+ */
+static rung_i64_list roomy(const rung_graph *g, const rung_conv_attrs *attrs, const rung_value_type *w,
+                           const rung_value_type *gy) {
+  rung_i64_list after = {.count = gy->rank - 2};
+  int64_t dilation[RUNG_SPATIAL], kernel;
+  rung_spatial_fill(&attrs->pad_after, after.count, 0, after.value);
+  rung_spatial_fill(&attrs->dilation, after.count, 1, dilation);
+  for (int axis = 0; axis < after.count; axis++) {
+    const bool some = g->dims->node[gy->extent[2 + axis].id].lo >= 1;
+    if (some || !rung_dims_is_constant(g->dims, w->extent[2 + axis], &kernel)) continue;
+    after.value[axis] += dilation[axis] * kernel;
+  }
+  return after;
+}
+
 /* The gradient of w is a convolution too: of x with gy, batch and channels having changed places, stride and dilation
  * as well. [N, G C, ..] becomes [C, G N, ..] and gy [G O, N, ..]; the result [C, G O, kernel.. or more] is cut and
  * turned. */
 rung_value rung_build_conv_weight_gradient(rung_graph *g, const rung_conv_attrs *attrs, rung_value x, rung_value w,
                                            rung_value gy) {
-  const rung_value_type xt = *rung_build_type(g, x), wt = *rung_build_type(g, w);
+  const rung_value_type xt = *rung_build_type(g, x), wt = *rung_build_type(g, w), yt = *rung_build_type(g, gy);
   rung_dim extent[RUNG_MAX_RANK + 1] = {xt.extent[0], rung_dims_constant(g->dims, attrs->groups), wt.extent[1]};
   int64_t turn[RUNG_MAX_RANK] = {2, 1, 0}, swap[RUNG_MAX_RANK] = {1, 0};
   for (int i = 2; i < xt.rank; i++) extent[i + 1] = xt.extent[i], turn[i + 1] = i + 1, swap[i] = i;
@@ -146,6 +161,7 @@ rung_value rung_build_conv_weight_gradient(rung_graph *g, const rung_conv_attrs 
   rung_conv_attrs other = *attrs;
   other.stride = attrs->dilation;
   other.dilation = attrs->stride;
+  other.pad_after = roomy(g, attrs, &wt, &yt);
   const rung_value operands[] = {by_channel, rung_build_transpose(g, gy, swap)};
   rung_value gw = rung_graph_op(g, &rung_op_conv, operands, 2, &other);
   for (int i = 2; i < xt.rank; i++) gw = rung_build_slice(g, gw, i, rung_dims_constant(g->dims, 0), wt.extent[i]);

@@ -63,7 +63,6 @@ static rung_status infer(rung_infer *infer) {
                                     rung_dims_mul(dims, w->extent[1], rung_dims_constant(dims, attrs->groups))};
   for (int axis = 0; axis < s.axes; axis++) {
     const rung_dim kernel = w->extent[2 + axis];
-    RUNG_TRY(rung_spatial_check_kernel(infer, kernel));
     /* stride (extent - 1) + dilation (kernel - 1) + 1 - pads, the constants together */
     const int64_t rest = 1 - s.dilation[axis] - s.before[axis] - s.after[axis] - s.stride[axis];
     const rung_dim spread = rung_dims_mul(dims, x->extent[2 + axis], rung_dims_constant(dims, s.stride[axis]));

@@ -110,7 +110,9 @@ static void gradient(rung_graph *g, const rung_node *node, const rung_value *in,
   const rung_type type = rung_build_type(g, y[0])->type;
   const rung_type a_type = rung_build_type(g, in[0])->type, b_type = rung_build_type(g, in[1])->type;
   if (rung_type_is_float(a_type)) {
-    const rung_value ga = rung_build_matmul(g, gy[0], in[1], !attrs->transpose_b, type);
+    /* A block type lies along K and cannot be multiplied along N: its numbers can. */
+    const rung_value b = rung_type_is_float(b_type) ? in[1] : rung_build_cast(g, in[1], type);
+    const rung_value ga = rung_build_matmul(g, gy[0], b, !attrs->transpose_b, type);
     out_gx[0] = rung_build_cast(g, rung_build_unbroadcast(g, ga, in[0]), a_type);
   }
   if (rung_type_is_float(a_type) && rung_type_is_float(b_type)) {

@@ -22,12 +22,6 @@ rung_status rung_spatial_check(const rung_infer *infer, const char *name, const 
   return RUNG_OK;
 }
 
-rung_status rung_spatial_check_kernel(const rung_infer *infer, rung_dim kernel) {
-  int64_t extent;
-  if (!rung_dims_is_constant(infer->dims, kernel, &extent) || extent >= 1) return RUNG_OK;
-  return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH, "the kernel has extent %lld", (long long)extent);
-}
-
 rung_dim rung_spatial_windows(rung_dims *dims, const rung_spatial *s, int axis, rung_dim extent, rung_dim kernel,
                               bool ceil) {
   const rung_dim stride = rung_dims_constant(dims, s->stride[axis]);

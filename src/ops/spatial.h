@@ -23,8 +23,6 @@ rung_status rung_spatial_check(const rung_infer *infer, const char *name, const 
  * axis or the padding before it, as in ONNX. */
 rung_dim rung_spatial_windows(rung_dims *dims, const rung_spatial *s, int axis, rung_dim extent, rung_dim kernel,
                               bool ceil);
-/* Refuses a kernel extent that is a constant below 1. */
-rung_status rung_spatial_check_kernel(const rung_infer *infer, rung_dim kernel);
 /* The gradient of w in y = conv(x, w) of these attributes, as a graph. */
 rung_value rung_build_conv_weight_gradient(struct rung_graph *g, const rung_conv_attrs *attrs, rung_value x,
                                            rung_value w, rung_value gy);

@@ -103,11 +103,17 @@ void rung_copy_operand(const rung_operand *from, const rung_operand *to) {
   rung_units_copy(&target, &source);
 }
 
+/* Rounds down: rows of a turned-round view lie before its base. */
+static int64_t block_of(int64_t offset, int64_t block) {
+  return offset >= 0 ? offset / block : -((block - 1 - offset) / block);
+}
+
 static void load_a8(const rung_operand *o, int64_t offset, int64_t n, double *out) {
   for (int64_t i = 0; i < n; i++) {
+    const int64_t at = block_of(offset + i, 32);
     rung_a8 block;
-    memcpy(&block, o->base + (offset + i) / 32 * (int64_t)sizeof block, sizeof block);
-    out[i] = (double)block.scale * block.q[(offset + i) % 32];
+    memcpy(&block, o->base + at * (int64_t)sizeof block, sizeof block);
+    out[i] = (double)block.scale * block.q[offset + i - 32 * at];
   }
 }
 
@@ -124,9 +130,9 @@ void rung_load_span(const rung_operand *o, int64_t offset, int64_t step, int64_t
   }
   float block[LARGEST_BLOCK];
   for (int64_t i = 0; i < n; i++) {
-    const int64_t at = offset + i;
-    if (i == 0 || at % type->block == 0) type->to_f32(o->base + at / type->block * type->bytes, block, type->block);
-    out[i] = (double)block[at % type->block];
+    const int64_t at = block_of(offset + i, type->block), inside = offset + i - at * type->block;
+    if (i == 0 || inside == 0) type->to_f32(o->base + at * type->bytes, block, type->block);
+    out[i] = (double)block[inside];
   }
 }
 
