@@ -4,6 +4,6 @@
 #define RUNG_CPU_ISA RUNG_ISA_AVX2
 #define RUNG_CPU_ISA_NAME "avx2"
 #define RUNG_GROUP_MATMUL
-#include "backends/cpu/simd/avx2.h"
+#include "backends/cpu/simd/avx2_tiles.h"
 
 #include "backends/cpu/isa_unit.inc"

@@ -4,6 +4,6 @@
 #define RUNG_CPU_ISA RUNG_ISA_BASE
 #define RUNG_CPU_ISA_NAME "base"
 #define RUNG_GROUP_MATMUL
-#include "backends/cpu/simd/base.h"
+#include "backends/cpu/simd/base_tiles.h"
 
 #include "backends/cpu/isa_unit.inc"

@@ -4,6 +4,6 @@
 #define RUNG_CPU_ISA RUNG_ISA_NEON
 #define RUNG_CPU_ISA_NAME "neon"
 #define RUNG_GROUP_MATMUL
-#include "backends/cpu/simd/neon.h"
+#include "backends/cpu/simd/neon_tiles.h"
 
 #include "backends/cpu/isa_unit.inc"
