@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Elementwise rows. Their value columns are read as a vector backend reads them: in f32, on values and masks that are structs, so that a column that
- * leans on C's operators does not compile. The results must stay within each row's tolerance of the reference: what a
- * plain kernel made from the row reaches. */
+ * Elementwise rows. Their value columns are read as a vector backend reads them: in f32, on values and masks that are
+ * structs, so that a column that leans on C's operators does not compile. The results must stay within each row's
+ * tolerance of the reference: what a plain kernel made from the row reaches. NaN at any place stays there. */
 #include <math.h>
 
 #include "cases.h"
@@ -187,7 +187,7 @@ static void check_nan(const rung_op *op) {
                                       mask ? 1 - (which == 2) : op->test_hi};
         operand[i] = draw_operand(&c.operand[i], &seed);
       }
-      tensor_set(operand[which], at, NAN);
+      tensor_set(operand[which], at, (double)NAN);
       op_case one = c;
       for (int i = 0; i < c.n; i++) {
         one.operand[i].extent[0] = 1;
