@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * The bit matrix on tiny models of both families; with real models in long_bits.c. */
+#include "bits.h"
+
+static void matrix(const char *path) {
+  static const int64_t chunk[] = {100, 1, 7, 64, 33, 0};
+  static const int threads[] = {1, 2, 3, 0};
+  for (int quant = 0; quant < 2; quant++)
+    for (int kv = 0; kv < 2; kv++) {
+      const bits_case c = {path, quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, kv ? RUNG_TYPE_F32 : RUNG_TYPE_F16, 100, chunk, 100, threads};
+      bits_matrix(&c);
+    }
+}
+
+static void test_llama(void) { matrix(RUNG_SOURCE_DIR "/tests/models/tiny/llama.gguf"); }
+static void test_gemma3(void) { matrix(RUNG_SOURCE_DIR "/tests/models/tiny/gemma3.gguf"); }
+
+int main(void) {
+  RUN(test_llama);
+  RUN(test_gemma3);
+  return TEST_END();
+}
