@@ -61,10 +61,10 @@ TEST2(GT, a.v > b.v)
 TEST2(GE, a.v >= b.v)
 TEST2(EQ, a.v == b.v)
 TEST2(NE, a.v != b.v)
-static inline M ISNAN(V a) { return (M){a.v != a.v}; }
-static inline M ISINF(V a) { return (M){fabsf(a.v) == HUGE_VALF}; }
-static inline M AND(M a, M b) { return (M){a.m && b.m}; }
-static inline V SELECT(M m, V b, V c) { return m.m ? b : c; }
+static inline RUNG_UNUSED M ISNAN(V a) { return (M){a.v != a.v}; }
+static inline RUNG_UNUSED M ISINF(V a) { return (M){fabsf(a.v) == HUGE_VALF}; }
+static inline RUNG_UNUSED M AND(M a, M b) { return (M){a.m && b.m}; }
+static inline RUNG_UNUSED V SELECT(M m, V b, V c) { return m.m ? b : c; }
 #define K(c) value((float)(c))
 #define P attr[0]
 #define Q attr[1]
