@@ -42,7 +42,7 @@ def digest(logits, columns):
         "top_logits": np.take_along_axis(logits, top, axis=1).astype("<f8"),
         "lse": log_sum_exp(logits).astype("<f8"),
         "max_abs": np.abs(logits).max(axis=1).astype("<f8"),
-        "column_logits": logits[:, columns].astype("<f8"),
+        "column_logits": np.ascontiguousarray(logits[:, columns], "<f8"),
     }
 
 
@@ -58,7 +58,7 @@ def record(name):
         hidden = model.hidden(ids)
         parts = [digest(model.logits(hidden[first:first + 128]), columns) for first in range(0, len(ids), 128)]
         for key in parts[0]:
-            np.save(folder / ("%s.%s.npy" % (prompt, key)), np.concatenate([part[key] for part in parts]))
+            np.save(folder / ("%s.%s.npy" % (prompt, key)), np.ascontiguousarray(np.concatenate([part[key] for part in parts])))
         print("%s %s: %d positions, %.1f s" % (name, prompt, len(ids), time.monotonic() - start))
 
 
