@@ -95,7 +95,6 @@ typedef struct rung_random_normal_attrs { rung_dim_list shape; double mean; doub
  * the symbol bound to count_nonzero(x). rung_build_nonzero (control.h) hides the three. */
 typedef struct rung_bind_symbol_attrs { const char *symbol; rung_dim bound; } rung_bind_symbol_attrs;
 typedef struct rung_count_attrs { rung_dim count; } rung_count_attrs;
-typedef rung_bind_symbol_attrs rung_nonzero_attrs; /* former name of the above, until plan/ has changed */
 /* extent() -> i64[]: a dimension as a number. */
 typedef struct rung_extent_attrs { rung_dim value; } rung_extent_attrs;
 /* ---- iota() -> 0, 1, 2 ... along an axis. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Builders of control flow and of sizes found at run time. */
+#include <stdio.h>
+
+#include "ir/rewrite.h"
+#include "ops/bodies.h"
 #include "ops/control.h"
 #include "ops/shape.h"
 
@@ -33,6 +37,59 @@ const rung_node *rung_build_loop(rung_graph *g, rung_value trip, rung_value cond
   rung_loop_attrs named = *attrs;
   if (!named.symbol) named.symbol = "";
   return rung_graph_append(g, &rung_op_loop, in, n + 2, &named, &body, 1);
+}
+
+/* An input of the loop's body for value i: whole rows where the scan's body takes one element. */
+static rung_value scan_input(rung_graph *g, rung_graph *loop_body, const rung_graph *body, const rung_value *values,
+                             uint32_t i, uint32_t states, uint32_t rows) {
+  char name[16];
+  snprintf(name, sizeof name, "v%u", i);
+  const bool whole = i >= states && i < states + rows;
+  const rung_value_type type = whole ? *rung_build_type(g, values[i]) : *rung_body_input_type(body, i);
+  const rung_input_attrs attrs = {name};
+  return rung_node_result(loop_body, rung_graph_declare(loop_body, &rung_op_input, &attrs, &type), 0);
+}
+
+static void fill_scan_body(rung_graph *g, rung_graph *loop_body, const rung_graph *body, const rung_value *values,
+                           uint32_t states, uint32_t rows, rung_value *in) {
+  const rung_value iteration = rung_graph_input(loop_body, "iteration", RUNG_TYPE_I64, 0, NULL);
+  const rung_value condition = rung_graph_input(loop_body, "condition", RUNG_TYPE_BOOL, 0, NULL);
+  rung_value *out = in + body->inputs;
+  for (uint32_t i = 0; i < body->inputs; i++) {
+    in[i] = scan_input(g, loop_body, body, values, i, states, rows);
+    if (i < states || i >= states + rows) continue;
+    in[i] = rung_graph_op(loop_body, &rung_op_gather, (rung_value[]){in[i], iteration}, 2, NULL);
+  }
+  if (rung_rewrite_inline(loop_body, body, in, out)) return;
+  rung_graph_output(loop_body, "condition", condition);
+  for (uint32_t r = 0; r < body->outputs; r++) rung_graph_output(loop_body, body->output[r].name, out[r]);
+}
+
+const rung_node *rung_build_scan(rung_graph *g, const rung_graph *body, const rung_value *values, uint32_t n,
+                                 uint32_t states, uint32_t rows) {
+  if (rung_graph_status(g)) return NULL;
+  if (rung_graph_status(body)) {
+    rung_graph_fail(g, rung_graph_status(body), "scan: in its body: %s", rung_graph_message(body));
+    return NULL;
+  }
+  if (rows < 1 || (uint64_t)states + rows > n || body->inputs != n || body->outputs < states ||
+      rung_build_type(g, values[states])->rank < 1) {
+    rung_graph_fail(g, RUNG_INVALID_ARGUMENT, "scan: %u states and %u rows for %u values, a body of %u inputs", states,
+                    rows, n, body->inputs);
+    return NULL;
+  }
+  rung_graph *loop_body = rung_graph_body(g);
+  rung_value *in = (rung_value *)rung_arena_array(&g->arena, (size_t)n + body->outputs, sizeof *in);
+  if (!in) {
+    rung_graph_fail(g, RUNG_OUT_OF_MEMORY, "scan: out of memory");
+    return NULL;
+  }
+  fill_scan_body(g, loop_body, body, values, states, rows, in);
+  const rung_dim count = rung_build_type(g, values[states])->extent[0];
+  const rung_extent_attrs extent = {count};
+  const rung_value trip = rung_graph_op(g, &rung_op_extent, NULL, 0, &extent);
+  const rung_loop_attrs attrs = {.carried = states, .symbol = "", .trip = count};
+  return rung_build_loop(g, trip, rung_build_null(), loop_body, values, n, &attrs);
 }
 
 rung_dim rung_build_bind(rung_graph *g, rung_value value, const char *name, rung_dim bound) {

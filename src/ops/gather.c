@@ -59,7 +59,8 @@ static rung_status gather_reference(const rung_args *args) {
   for (rung_walk_begin(&w, y->rank, y->extent, 1, &y); w.live; rung_walk_next(&w)) {
     int64_t at[RUNG_MAX_RANK];
     const int64_t *index_of_index = w.index + axis;
-    for (int i = 0; i < x->rank; i++) at[i] = w.index[i < axis ? i : i + indices->rank - 1];
+    for (int i = 0; i < axis; i++) at[i] = w.index[i];
+    for (int i = axis + 1; i < x->rank; i++) at[i] = w.index[i + indices->rank - 1];
     const int64_t chosen = rung_load_i64(indices, rung_element_offset(indices, index_of_index));
     RUNG_TRY(rung_check_index(args, "gather", chosen, x->extent[axis], &at[axis]));
     move_element(x, rung_element_offset(x, at), y, w.offset[0]);
