@@ -62,6 +62,10 @@ RUNG_INLINE vi vi_shl(vi a, int n) { return _mm256_slli_epi32(a, n); }
 RUNG_INLINE vi vi_shr(vi a, int n) { return _mm256_srli_epi32(a, n); }
 RUNG_INLINE vi vi_load_u8(const void *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
 RUNG_INLINE vi vi_load_i8(const void *p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
+RUNG_INLINE void vi_store_i8(void *p, vi v) {
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  _mm_storel_epi64((__m128i *)p, _mm_packs_epi16(words, words));
+}
 RUNG_INLINE vi vi_bits(vf a) { return _mm256_castps_si256(a); }
 RUNG_INLINE vf vf_bits(vi a) { return _mm256_castsi256_ps(a); }
 

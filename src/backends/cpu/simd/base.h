@@ -99,6 +99,10 @@ RUNG_INLINE vi vi_load_i8(const void *p) {
   return (vi){b[0], b[1], b[2], b[3]};
 }
 
+RUNG_INLINE void vi_store_i8(void *p, vi v) {
+  for (int i = 0; i < VF; i++) ((int8_t *)p)[i] = (int8_t)v[i];
+}
+
 /* ---- conditions */
 RUNG_INLINE vm vm_less(vf a, vf b) { return a < b; }
 RUNG_INLINE vm vm_less_equal(vf a, vf b) { return a <= b; }

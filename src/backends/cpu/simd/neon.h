@@ -76,6 +76,11 @@ RUNG_INLINE vi vi_load_i8(const void *p) {
   const int16x8_t wide = vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(word)));
   return vmovl_s16(vget_low_s16(wide));
 }
+RUNG_INLINE void vi_store_i8(void *p, vi v) {
+  const int8x8_t bytes = vmovn_s16(vcombine_s16(vmovn_s32(v), vdup_n_s16(0)));
+  const uint32_t word = vget_lane_u32(vreinterpret_u32_s8(bytes), 0);
+  memcpy(p, &word, sizeof word);
+}
 RUNG_INLINE vi vi_bits(vf a) { return vreinterpretq_s32_f32(a); }
 RUNG_INLINE vf vf_bits(vi a) { return vreinterpretq_f32_s32(a); }
 
