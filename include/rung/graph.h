@@ -39,7 +39,8 @@ RUNG_API void rung_graph_destroy(rung_graph *graph);
 
 RUNG_API rung_dim rung_graph_constant_dim(rung_graph *graph, int64_t value);
 /* A symbol with its declared range, lo <= value <= hi, lo >= 0. The same name with the same range is the same symbol;
- * with another range it is an error. At most RUNG_MAX_SYMBOLS. */
+ * with another range it is an error. Names are identifiers ([A-Za-z_][A-Za-z0-9_.]*, at most 63 bytes; not min, max or
+ * none). At most RUNG_MAX_SYMBOLS. */
 RUNG_API rung_dim rung_graph_symbol(rung_graph *graph, const char *name, int64_t lo, int64_t hi);
 /* Floor division and modulo round towards minus infinity; a divisor that can be 0 is an error. */
 RUNG_API rung_dim rung_graph_dim(rung_graph *graph, rung_dim_op op, rung_dim a, rung_dim b);
@@ -73,13 +74,15 @@ RUNG_API void rung_graph_output(rung_graph *graph, const char *name, rung_value 
 RUNG_API void rung_graph_label(rung_graph *graph, const char *label);
 
 /* Bodies of if, loop and scan: closed graphs that share the parent's dimensions and see nothing but their inputs. The
- * parent owns them. */
+ * parent owns them. A body is complete once a node has it, and belongs to that node alone. Never NULL for a parent that is
+ * not: after an error it is the parent itself, whose calls do nothing. */
 RUNG_API rung_graph *rung_graph_body(rung_graph *parent);
 
 RUNG_API rung_status rung_graph_status(const rung_graph *graph);
 RUNG_API const char *rung_graph_message(const rung_graph *graph); /* "" when all is well */
 
-/* The type and extents of a value. */
+/* The type and extents of a value: RUNG_TYPE_LIMIT, -1 and the null dimension for what is no value of this graph. A
+ * negative axis counts from the end. */
 RUNG_API rung_type rung_graph_type_of(const rung_graph *graph, rung_value value);
 RUNG_API int rung_graph_rank_of(const rung_graph *graph, rung_value value);
 RUNG_API rung_dim rung_graph_extent_of(const rung_graph *graph, rung_value value, int axis);

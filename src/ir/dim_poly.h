@@ -56,4 +56,12 @@ bool rung_poly_divide(const rung_dims *dims, const rung_poly *poly, const rung_p
 /* Greatest common divisor of `value` and the coefficients of all terms but the constant. */
 int64_t rung_poly_gcd(const rung_poly *poly, int64_t value);
 
+/* ---- the table, for those who build expressions (dim.c) */
+static inline bool rung_dims_has(const rung_dims *dims, rung_dim dim) { return dim.id > 0 && dim.id < dims->count; }
+rung_dim rung_dims_intern_poly(rung_dims *dims, const rung_poly *poly);
+/* One of floordiv, mod, min, max as it stands. */
+rung_dim rung_dims_intern_pair(rung_dims *dims, rung_dim_kind kind, rung_dim a, rung_dim b);
+rung_dim rung_dims_fail(rung_dims *dims, rung_status status, const char *reason); /* {0} */
+rung_dim rung_dims_too_large(rung_dims *dims);
+
 #endif

@@ -214,6 +214,7 @@ static rung_status check_operands(const rung_graph *graph, const rung_op *op, co
   return RUNG_OK;
 }
 
+/* Takes the bodies: from here on nothing can be added to them. */
 static rung_status check_bodies(const rung_graph *graph, const rung_op *op, rung_graph *const *body, uint32_t bodies,
                                 rung_error *error) {
   if (op->bodies != 255 && bodies != op->bodies) {
@@ -227,9 +228,8 @@ static rung_status check_bodies(const rung_graph *graph, const rung_op *op, rung
     if (body[i]->error.status) {
       return rung_fail(error, body[i]->error.status, "body %u: %s", i, body[i]->error.message);
     }
-    bool used = body[i]->closed;
-    for (uint32_t k = 0; k < i; k++) used = used || body[k] == body[i];
-    if (used) return rung_fail(error, RUNG_INVALID_ARGUMENT, "body %u belongs to a node already", i);
+    if (body[i]->closed) return rung_fail(error, RUNG_INVALID_ARGUMENT, "body %u belongs to a node already", i);
+    body[i]->closed = true; /* a failure further on ends the graph anyway */
   }
   return RUNG_OK;
 }
@@ -342,7 +342,6 @@ const rung_node *rung_graph_append_as(rung_graph *graph, const rung_op *op, cons
     fail_node(graph, op, &why);
     return NULL;
   }
-  for (uint32_t i = 0; i < bodies; i++) body[i]->closed = true;
   return add_node(graph, &a.node, a.out);
 }
 

@@ -155,8 +155,8 @@ static rung_status read_value_name(parser *p, const char **out_name, size_t *out
 }
 
 static rung_status read_use(parser *p, const scope *s, rung_value *out) {
-  const char *name;
-  size_t length;
+  const char *name = p->lex.at;
+  size_t length = 0;
   RUNG_TRY(read_value_name(p, &name, &length));
   const slot *place = s->capacity ? &s->slots[find_slot(s->slots, s->capacity, name, length)] : NULL;
   if (!place || !place->name) {

@@ -9,7 +9,7 @@ typedef enum rung_value_kind { RUNG_VALUE_TENSOR, RUNG_VALUE_STATE_DENSE, RUNG_V
 
 typedef struct rung_value_type {
   rung_type type;
-  uint8_t kind;    /* rung_value_kind */
+  uint8_t kind; /* rung_value_kind */
   int8_t rank;
   int8_t place;    /* device; 0 is the default */
   uint16_t layout; /* 0: row-major; else a layout id of the target */

@@ -112,7 +112,7 @@ static void test_refusals(void) {
   CHECK(rung_dim_same(rung_dims_symbol(dims, "n", 0, 100), parsed(dims, "n")));
   CHECK_EQ_I64(rung_dims_symbol(dims, "bad", 3, 2).id, 0);
   CHECK_EQ_I64(rung_dims_symbol(dims, "bad", -1, 2).id, 0);
-  static const char *const names[] = {"", "min", "max", "9a", "a b", "a-b", "a[", "é"};
+  static const char *const names[] = {"", "min", "max", "none", "9a", "a b", "a-b", "a[", "é"};
   for (size_t i = 0; i < RUNG_COUNT(names); i++) CHECK_EQ_I64(rung_dims_symbol(dims, names[i], 0, 1).id, 0);
   char deep[4000] = "";
   for (int i = 0; i < 1500; i++) deep[i] = '(';
