@@ -63,7 +63,7 @@ static int check_budget(const job *j) {
   rung_memory memory;
   const rung_status status = rung_generator_memory(j->generator, rows, length, &j->s->error, &memory);
   if (status) return cli_fail(j->s, CLI_ON_RUN, status, NULL);
-  const uint64_t need = cli_total(&memory), budget = rung_host_budget(j->s->host);
+  const uint64_t need = cli_most(&memory), budget = rung_host_budget(j->s->host);
   if (!budget || need <= budget) return CLI_OK;
   return cli_refuse(j->s, CLI_NO_MEMORY, "%" PRIu64 " bytes are needed for %" PRId64 " positions, the budget is %" PRIu64 "; lower -n or -c", need, length, budget);
 }
@@ -223,7 +223,7 @@ static void print_json(const job *j, int i) {
   cli_json_number(&json, "prompt_tokens_per_second", rate(j->prompt_tokens, j->prompt_seconds));
   cli_json_integer(&json, "decode_tokens", (int64_t)r->ids.count);
   cli_json_number(&json, "decode_tokens_per_second", rate(j->later_tokens, j->decode_seconds));
-  cli_json_bytes(&json, "memory_predicted_bytes", cli_total(&j->predicted));
+  cli_json_bytes(&json, "memory_predicted_bytes", cli_most(&j->predicted));
   cli_json_bytes(&json, "memory_peak_bytes", j->peak);
   cli_json_bytes(&json, "seed", j->seed);
   cli_json_end(&json);
@@ -234,7 +234,7 @@ static void print_summary(const job *j) {
   for (int i = 0; i < j->count; i++) made += (int64_t)j->reply[i].ids.count;
   cli_note(j->s, "load %.2f s, compile %.2f s | prompt %" PRId64 " tokens, %.1f tok/s | decode %" PRId64 " tokens, %.1f tok/s | memory predicted %.1f MB, used %.1f MB",
            j->load, j->compile, j->prompt_tokens, rate(j->prompt_tokens, j->prompt_seconds), made, rate(j->later_tokens, j->decode_seconds),
-           (double)cli_total(&j->predicted) * 1e-6, (double)j->peak * 1e-6);
+           (double)cli_most(&j->predicted) * 1e-6, (double)j->peak * 1e-6);
   if (j->o->verbose) cli_note(j->s, "seed %" PRIu64 ", context %" PRId64 ", device %s, %d threads", j->seed, j->context, rung_device_name(j->s->device), rung_device_threads(j->s->device));
 }
 

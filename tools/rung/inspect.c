@@ -1,5 +1,152 @@
 /* SPDX-License-Identifier: MIT
- * rung inspect. */
+ * rung inspect: what is in a file, and what compiling makes of it. */
+#include "inspect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "commands.h"
 
-int cli_inspect(cli_session *s) { return cli_refuse(s, CLI_UNSUPPORTED, "not supported yet"); }
+static bool wants_compile(const cli_options *o) { return o->graph || o->plan || o->memory_report || o->kernels || o->fused; }
+
+static void show_text(const cli_inspection *i, const char *key, char *text, size_t bytes) {
+  if (i->json) {
+    cli_json_text(i->json, key, text, bytes);
+  } else {
+    fwrite(text, 1, bytes, stdout);
+    if (bytes && text[bytes - 1] != '\n') printf("\n");
+  }
+  rung_text_free(i->session->host, text, bytes);
+}
+
+static void show_memory(const cli_inspection *i, const rung_memory *m) {
+  static const char *const docs[] = {
+#define X(name, text) text,
+      RUNG_MEMORY_MAP(X)
+#undef X
+  };
+  if (i->json) cli_json_open(i->json, "memory", '{');
+  int row = 0;
+#define X(name, text)                                                                               \
+  if (i->json) cli_json_bytes(i->json, #name, m->name);                                             \
+  else if (strcmp(#name, "host") != 0) printf("%-12s %14" PRIu64 "  %s\n", #name, m->name, docs[row]); \
+  row++;
+  RUNG_MEMORY_MAP(X)
+#undef X
+  if (i->json) cli_json_bytes(i->json, "total", cli_total(m));
+  else printf("%-12s %14" PRIu64 "\n", "total", cli_total(m));
+  if (i->json) cli_json_close(i->json, '}');
+}
+
+int cli_show_compiled(const cli_inspection *i, const cli_compiled *c) {
+  const cli_options *o = i->session->options;
+  rung_error *error = &i->session->error;
+  char *text;
+  size_t bytes;
+  rung_status status = RUNG_OK;
+  if (o->graph) {
+    status = rung_template_print(c->template_, error, &text, &bytes);
+    if (!status) show_text(i, "graph", text, bytes);
+  }
+  if (!status && o->fused) {
+    status = rung_template_explain(c->template_, error, &text, &bytes);
+    if (!status) show_text(i, "fused", text, bytes);
+  }
+  if (!status && o->plan) {
+    status = rung_program_print(c->program, error, &text, &bytes);
+    if (!status) show_text(i, "plan", text, bytes);
+  }
+  if (status) return cli_fail(i->session, CLI_ON_RUN, status, NULL);
+  if (o->kernels) cli_show_kernels(i, c->program);
+  if (o->memory_report) show_memory(i, &c->memory);
+  return CLI_OK;
+}
+
+/* ---- language models */
+
+static int64_t shown_context(const cli_options *o, rung_model *model) {
+  enum { USUAL = 4096 };
+  rung_model_info info;
+  rung_model_get_info(model, &info);
+  return o->context ? o->context : info.context < USUAL ? info.context : USUAL;
+}
+
+static int compile_model(const cli_inspection *i, rung_model *model, cli_compiled *c) {
+  cli_session *s = i->session;
+  rung_generate_options o = cli_generate_options(s->options);
+  o.context = shown_context(s->options, model);
+  rung_status status = rung_model_compile(model, &o, &s->error, &c->template_, &c->program);
+  if (!status) {
+    const rung_lengths lengths = {1, &o.context, o.context, o.chunk};
+    const rung_binding binding[] = {{"rows", o.chunk}, {"sequences", 1}, {"wanted", 1}};
+    status = rung_program_memory(c->program, binding, 3, &lengths, &s->error, &c->memory);
+  }
+  return status ? cli_fail(s, CLI_ON_FLAGS, status, NULL) : CLI_OK;
+}
+
+static int inspect_gguf(const cli_inspection *i) {
+  const cli_options *o = i->session->options;
+  if (o->bindings.count) return cli_refuse(i->session, CLI_USAGE, "--bind is for text graphs; a language model takes -c and --ubatch");
+  int code = CLI_OK;
+  if (!wants_compile(o) && !o->check) code = cli_show_gguf(i);
+  if (!code && wants_compile(o)) {
+    rung_model *model = NULL;
+    cli_compiled c = {0};
+    code = cli_open_model(i->session, &model, NULL);
+    if (!code) code = compile_model(i, model, &c);
+    if (!code) code = cli_show_compiled(i, &c);
+    rung_program_release(c.program);
+    rung_template_release(c.template_);
+    rung_model_release(model);
+  }
+  return code || !o->check ? code : cli_show_check(i);
+}
+
+/* ---- text graphs */
+
+static int compile_graph(const cli_inspection *i, const rung_graph *graph, cli_compiled *c) {
+  cli_session *s = i->session;
+  cli_symbols symbols;
+  const int code = cli_bind_symbols(s, graph, &symbols);
+  if (code) return code;
+  rung_compile_options o = rung_compile_options_default();
+  o.quant = s->options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
+  rung_binding binding[RUNG_MAX_SYMBOLS];
+  const size_t n = cli_bindings(graph, &symbols, binding);
+  rung_status status = rung_template_create(s->device, graph, &o, &s->error, &c->template_);
+  if (!status) status = rung_program_create(c->template_, binding, n, &s->error, &c->program);
+  const int64_t none = 0;
+  const rung_lengths lengths = {1, &none, 1, 1};
+  if (!status) status = rung_program_memory(c->program, binding, n, &lengths, &s->error, &c->memory);
+  return status ? cli_fail(s, CLI_ON_FILE, status, NULL) : CLI_OK;
+}
+
+static int inspect_graph(const cli_inspection *i) {
+  const cli_options *o = i->session->options;
+  if (o->check) return cli_refuse(i->session, CLI_USAGE, "--check looks at tensors of a GGUF file; a text graph has none (rung run --check compares devices)");
+  rung_graph *graph = NULL;
+  int code = cli_read_graph(i->session, &graph);
+  if (!code && !wants_compile(o)) cli_show_graph(i, graph);
+  if (!code && wants_compile(o)) {
+    cli_compiled c = {0};
+    code = compile_graph(i, graph, &c);
+    if (!code) code = cli_show_compiled(i, &c);
+    rung_program_release(c.program);
+    rung_template_release(c.template_);
+  }
+  rung_graph_destroy(graph);
+  return code;
+}
+
+int cli_inspect(cli_session *s) {
+  cli_file kind = CLI_FILE_GGUF;
+  int code = cli_recognise(s, &kind);
+  if (code) return code;
+  cli_json json;
+  if (s->options->json) json = cli_json_begin(stdout);
+  const cli_inspection i = {s, s->options->json ? &json : NULL};
+  code = kind == CLI_FILE_GGUF ? inspect_gguf(&i) : inspect_graph(&i);
+  if (s->options->json) cli_json_end(&json);
+  return code;
+}

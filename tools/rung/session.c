@@ -22,6 +22,11 @@ uint64_t cli_total(const rung_memory *m) {
   return total - m->host;
 }
 
+uint64_t cli_most(const rung_memory *m) {
+  const uint64_t loading = m->weights + m->packed + m->load, running = cli_total(m) - m->load;
+  return loading > running ? loading : running;
+}
+
 /* ---- messages */
 
 int cli_exit_code(cli_phase phase, rung_status status) {

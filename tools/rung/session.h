@@ -44,6 +44,8 @@ int cli_open_generator(cli_session *session, rung_model *model, const rung_gener
 void cli_close_generator(rung_generator *generator);
 
 uint64_t cli_total(const rung_memory *memory); /* what the budget counts: all classes but host */
+/* The most that is held at once: slices of packing are gone before anything runs. */
+uint64_t cli_most(const rung_memory *memory);
 
 /* ---- interruption: Ctrl-C sets a flag and cancels the run of this context; a second one ends the process */
 void cli_interrupt_install(void);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * What kind of file a model is, and text graphs: reading, binding their symbols. */
+#ifndef RUNG_TOOLS_GRAPH_FILE_H
+#define RUNG_TOOLS_GRAPH_FILE_H
+
+#include "ir/graph.h"
+#include "session.h"
+
+typedef enum cli_file { CLI_FILE_GGUF, CLI_FILE_GRAPH } cli_file;
+/* By the first bytes. What is neither is refused: CLI_UNSUPPORTED for formats of later versions. */
+int cli_recognise(const cli_session *session, cli_file *out);
+
+int cli_read_graph(cli_session *session, rung_graph **out_graph);
+
+/* Values of a graph's symbols: from --bind, later from inputs; RUNG_UNBOUND where there is none. */
+typedef struct cli_symbols {
+  int64_t value[RUNG_MAX_SYMBOLS];
+} cli_symbols;
+/* What --bind says, with names and ranges checked. */
+int cli_bind_symbols(const cli_session *session, const rung_graph *graph, cli_symbols *out);
+/* The same as bindings, for programs: those that have a value. Returns how many. */
+size_t cli_bindings(const rung_graph *graph, const cli_symbols *symbols, rung_binding out[RUNG_MAX_SYMBOLS]);
+/* "f32[rows,576]" of a value; the text is replaced. */
+void cli_type_text(const rung_graph *graph, uint32_t value, rung_text *out);
+const char *cli_node_name(const rung_node *node); /* of what declares */
+
+#endif
