@@ -100,7 +100,7 @@ static void attend(const attending *a) {
   enum { SPAN = 256 };
   const rung_operand *v = &a->args->in[2], *y = &a->args->out[0];
   const int64_t keys = v->extent[2], dim = v->extent[3];
-  double score, largest = -INFINITY;
+  double score, largest = -(double)INFINITY;
   bool any = false;
   for (int64_t key = 0; key < keys; key++) {
     if (!score_of(a, key, &score)) continue;
@@ -204,7 +204,7 @@ static void decompose(rung_graph *g, const rung_node *node, const rung_value *in
   const rung_value seen = visible(g, attrs, &st, mask);
   if (!rung_value_is_null(mask) && rung_build_type(g, mask)->type != RUNG_TYPE_BOOL)
     s = rung_build_add(g, s, rung_build_cast(g, mask, type));
-  if (!rung_value_is_null(seen)) s = rung_build_where(g, seen, s, rung_build_scalar(g, type, -INFINITY));
+  if (!rung_value_is_null(seen)) s = rung_build_where(g, seen, s, rung_build_scalar(g, type, -(double)INFINITY));
   const rung_value largest = rung_build_reduce(g, &rung_op_reduce_max, s, last, 1, true);
   rung_value weight = rung_build_exp(g, rung_build_sub(g, s, largest));
   if (!rung_value_is_null(seen)) weight = rung_build_where(g, seen, weight, zero);

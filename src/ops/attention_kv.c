@@ -78,7 +78,7 @@ static double score_at(attending *query, int64_t p) {
 static void attend(attending *query) {
   const rung_kv_view *kv = query->kv;
   const rung_operand *y = &query->args->out[0];
-  double largest = -INFINITY, total = 0, sum[RUNG_REFERENCE_KV_ROW];
+  double largest = -(double)INFINITY, total = 0, sum[RUNG_REFERENCE_KV_ROW];
   for (int64_t d = 0; d < kv->value_dim; d++) sum[d] = 0;
   for (int64_t p = query->first; p <= query->last; p++) largest = fmax(largest, score_at(query, p));
   for (int64_t p = query->first; p <= query->last; p++) {

@@ -90,7 +90,7 @@ static rung_status max_reference(const rung_args *args) {
   fill_resolved(&s, args);
   rung_walk place;
   for (rung_walk_begin(&place, y->rank, y->extent, 1, &y); place.live; rung_walk_next(&place)) {
-    double largest = -INFINITY;
+    double largest = -(double)INFINITY;
     int64_t whole = integer ? lowest((rung_type)y->type) : 0;
     rung_window window;
     for (rung_window_begin(&window, &s, place.index + 2, x->extent + 2); window.walk.live;

@@ -24,7 +24,8 @@ static void store(const rung_operand *y, const rung_walk *w, double value) { run
 static const rung_attr uniform_attributes[] = {
     {FIELD(rung_random_attrs, shape), .kind = RUNG_ATTR_DIMS, .doc = "extents of the result"},
     {FIELD(rung_random_attrs, low), .kind = RUNG_ATTR_F64, .text_default = "0", .doc = "smallest value"},
-    {FIELD(rung_random_attrs, high), .kind = RUNG_ATTR_F64, .text_default = "1", .doc = "values stay below, but for rounding"},
+    {FIELD(rung_random_attrs, high), .kind = RUNG_ATTR_F64, .text_default = "1",
+     .doc = "values stay below, but for rounding"},
     {FIELD(rung_random_attrs, seed), .kind = RUNG_ATTR_I64, .text_default = "0",
      .doc = "stream: mixed into the context's seed"},
     {0}};
