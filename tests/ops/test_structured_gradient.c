@@ -131,7 +131,7 @@ static double weighted(run_state *run, const built *b) {
   const rung_status status = run_graph(run, b->g, out);
   if (status) {
     TEST_FAIL_("%s: %s", b->node->op->name, run->error.message);
-    return NAN;
+    return (double)NAN;
   }
   const rung_operand y = run_operand(&out[0]), gy = run_operand(&run_name(run, "gy")->tensor);
   double sum = 0;
