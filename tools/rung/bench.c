@@ -1,5 +1,232 @@
 /* SPDX-License-Identifier: MIT
- * rung bench. */
-#include "commands.h"
+ * rung bench: prompts and decoding of a language model at given sizes. Ids are random, nothing is sampled. */
+#include "bench.h"
 
-int cli_bench(cli_session *s) { return cli_refuse(s, CLI_UNSUPPORTED, "not supported yet"); }
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "graph_file.h"
+#include "json.h"
+
+typedef struct job {
+  cli_session *s;
+  rung_model *model;
+  rung_generator *generator;
+  rung_model_info info;
+  rung_generate_options options;
+  uint64_t weight_bytes; /* read by each run */
+  double bandwidth;
+  int32_t sequences;
+  int32_t *ids, *wanted;
+  int64_t *left; /* by sequence: tokens of the prompt that are not read yet */
+  rung_rows *rows;
+} job;
+
+static int compare_doubles(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+int cli_measure_begin(const cli_session *s, cli_measure *out) {
+  enum { USUAL = 5 };
+  *out = (cli_measure){.repeat = s->options->repeat ? s->options->repeat : USUAL};
+  out->seconds = calloc((size_t)out->repeat, sizeof *out->seconds);
+  return out->seconds ? CLI_OK : cli_refuse(s, CLI_NO_MEMORY, "out of memory");
+}
+
+void cli_measure_end(cli_measure *m) {
+  if (!m->seconds) return;
+  qsort(m->seconds, (size_t)m->repeat, sizeof *m->seconds, compare_doubles);
+  m->median = m->seconds[m->repeat / 2];
+  m->spread = m->median > 0 ? (m->seconds[m->repeat - 1] - m->seconds[0]) / m->median : 0;
+  free(m->seconds);
+  m->seconds = NULL;
+}
+
+/* ---- one measurement */
+
+static int reset(job *j) {
+  for (int32_t i = 0; i < j->sequences; i++) {
+    const rung_status status = rung_generator_reset(j->generator, i);
+    if (status) return cli_fail(j->s, CLI_ON_RUN, status, rung_generator_message(j->generator));
+  }
+  return CLI_OK;
+}
+
+static int run_rows(job *j, int32_t count, int32_t wanted) {
+  if (cli_interrupted()) return CLI_INTERRUPTED;
+  const rung_status status = rung_generator_run(j->generator, j->rows, count, j->ids, j->wanted, wanted, NULL);
+  return status ? cli_fail(j->s, CLI_ON_RUN, status, rung_generator_message(j->generator)) : CLI_OK;
+}
+
+/* Every sequence reads `tokens`, a chunk at a time; logits of each one's last row. */
+static int read_prompts(job *j, int64_t tokens, int64_t *out_runs) {
+  for (int32_t i = 0; i < j->sequences; i++) j->left[i] = tokens;
+  int64_t todo = tokens * j->sequences;
+  *out_runs = 0;
+  while (todo) {
+    int64_t room = j->options.chunk, used = 0;
+    int32_t count = 0, wanted = 0;
+    for (int32_t i = 0; i < j->sequences && room; i++) {
+      const int64_t take = j->left[i] < room ? j->left[i] : room;
+      if (!take) continue;
+      j->rows[count++] = (rung_rows){i, (int32_t)take};
+      used += take;
+      room -= take;
+      j->left[i] -= take;
+      if (!j->left[i]) j->wanted[wanted++] = (int32_t)used - 1;
+    }
+    const int code = run_rows(j, count, wanted);
+    if (code) return code;
+    todo -= used;
+    ++*out_runs;
+  }
+  return CLI_OK;
+}
+
+static int decode(job *j, int64_t tokens, int64_t *out_runs) {
+  for (int32_t i = 0; i < j->sequences; i++) {
+    j->rows[i] = (rung_rows){i, 1};
+    j->wanted[i] = i;
+  }
+  for (int64_t t = 0; t < tokens; t++) {
+    const int code = run_rows(j, j->sequences, j->sequences);
+    if (code) return code;
+  }
+  *out_runs = tokens;
+  return CLI_OK;
+}
+
+/* Keys and values that all runs of one measurement read, on average over the positions that each row sees. */
+static double kv_bytes(const job *j, int64_t tokens, int64_t runs) {
+  const double position = (double)rung_type_bytes(j->options.kv, (uint64_t)(2 * j->info.layers * j->info.kv_heads * j->info.head_dim));
+  return position * (double)tokens / 2 * (double)j->sequences * (double)runs;
+}
+
+static void report(const job *j, const char *work, int64_t tokens, int64_t runs, const cli_measure *m) {
+  const double all = (double)tokens * j->sequences, rate = m->median > 0 ? all / m->median : 0;
+  const double bytes = (double)j->weight_bytes * (double)runs + kv_bytes(j, tokens, runs), limit = j->bandwidth > 0 ? all * j->bandwidth / bytes : 0;
+  const int threads = rung_device_threads(j->s->device);
+  if (!j->s->options->json) {
+    printf("%-7s %6" PRId64 " tokens x %-3d sequences %2d threads %10.1f tok/s  spread %5.1f%%  limit %10.1f tok/s  share %5.1f%%\n", work, tokens, j->sequences,
+           threads, rate, 100 * m->spread, limit, limit > 0 ? 100 * rate / limit : 0);
+  } else {
+    cli_json json = cli_json_begin(stdout);
+    cli_json_string(&json, "work", work);
+    cli_json_integer(&json, "tokens", tokens);
+    cli_json_integer(&json, "sequences", j->sequences);
+    cli_json_integer(&json, "threads", threads);
+    cli_json_number(&json, "tokens_per_second", rate);
+    cli_json_number(&json, "limit", limit);
+    cli_json_number(&json, "limit_share", limit > 0 ? rate / limit : 0);
+    cli_json_number(&json, "spread", m->spread);
+    cli_json_integer(&json, "repeat", m->repeat);
+    cli_json_number(&json, "bandwidth_bytes_per_second", j->bandwidth);
+    cli_json_end(&json);
+  }
+  fflush(stdout);
+}
+
+static int measure(job *j, const char *work, int64_t tokens) {
+  const bool prompt = strcmp(work, "prompt") == 0;
+  cli_measure m;
+  int64_t runs = 0;
+  int code = cli_measure_begin(j->s, &m);
+  for (int64_t i = -1; !code && i < m.repeat; i++) { /* -1: the warm-up */
+    code = reset(j);
+    const double start = cli_seconds();
+    if (!code) code = prompt ? read_prompts(j, tokens, &runs) : decode(j, tokens, &runs);
+    if (i >= 0) m.seconds[i] = cli_seconds() - start;
+    cli_progress(j->s, work, (uint64_t)(i + 2), (uint64_t)m.repeat + 1);
+  }
+  cli_progress(j->s, work, 1, 1);
+  cli_measure_end(&m);
+  if (!code) report(j, work, tokens, runs, &m);
+  return code;
+}
+
+/* ---- all sizes */
+
+static int64_t largest_size(const cli_options *o) {
+  int64_t most = o->predict > 1 ? o->predict : 1;
+  for (int i = 0; i < o->prompt_sizes.count; i++)
+    if (o->prompt_sizes.item[i] > most) most = o->prompt_sizes.item[i];
+  return most;
+}
+
+static int set_up(job *j) {
+  rung_generate_options *o = &j->options;
+  *o = cli_generate_options(j->s->options);
+  o->sequences = j->sequences;
+  if (!o->context) o->context = largest_size(j->s->options);
+  if (o->chunk < j->sequences) o->chunk = j->sequences;
+  const size_t n = (size_t)j->sequences;
+  j->ids = calloc((size_t)o->chunk, sizeof *j->ids);
+  j->wanted = calloc(n, sizeof *j->wanted);
+  j->left = calloc(n, sizeof *j->left);
+  j->rows = calloc(n, sizeof *j->rows);
+  if (!j->ids || !j->wanted || !j->left || !j->rows) return cli_refuse(j->s, CLI_NO_MEMORY, "out of memory");
+  uint64_t state = 1;
+  for (int64_t i = 0; i < o->chunk; i++) {
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    j->ids[i] = (int32_t)((state >> 33) % (uint64_t)j->info.vocabulary);
+  }
+  return cli_open_generator(j->s, j->model, o, &j->generator, NULL);
+}
+
+static int bench_sequences(job *j) {
+  const cli_options *o = j->s->options;
+  int code = set_up(j);
+  for (int i = 0; !code && i < o->prompt_sizes.count; i++) code = measure(j, "prompt", o->prompt_sizes.item[i]);
+  if (!code && o->predict > 0) code = measure(j, "decode", o->predict);
+  cli_close_generator(j->generator);
+  j->generator = NULL;
+  free(j->ids);
+  free(j->wanted);
+  free(j->left);
+  free(j->rows);
+  return code;
+}
+
+/* A run reads all weights but an embedding that is no output matrix as well: of that only the rows of its tokens. */
+static int count_weights(job *j) {
+  const rung_source source = cli_source(j->s);
+  rung_weights *weights;
+  const rung_status status = rung_weights_open(j->s->host, &source, NULL, &j->s->error, &weights);
+  if (status) return cli_fail(j->s, CLI_ON_FILE, status, NULL);
+  size_t output, embedding;
+  rung_weights_info info;
+  j->weight_bytes = j->info.weight_bytes;
+  if (rung_weights_index(weights, "output.weight", &output) && rung_weights_index(weights, "token_embd.weight", &embedding) &&
+      rung_weights_at(weights, embedding, &info))
+    j->weight_bytes -= info.bytes;
+  rung_weights_release(weights);
+  return CLI_OK;
+}
+
+static int bench_model(cli_session *s, double bandwidth) {
+  job j = {.s = s, .bandwidth = bandwidth};
+  int code = cli_open_model(s, &j.model, NULL);
+  if (!code) {
+    rung_model_get_info(j.model, &j.info);
+    code = count_weights(&j);
+  }
+  for (int i = 0; !code && i < s->options->sequences.count; i++) {
+    j.sequences = (int32_t)s->options->sequences.item[i];
+    code = bench_sequences(&j);
+  }
+  rung_model_release(j.model);
+  return code;
+}
+
+int cli_bench(cli_session *s) {
+  cli_file kind = CLI_FILE_GGUF;
+  const int code = cli_recognise(s, &kind);
+  if (code) return code;
+  const double bandwidth = cli_bandwidth(s, rung_device_threads(s->device));
+  cli_note(s, "memory read bandwidth %.1f GB/s with %d threads", bandwidth * 1e-9, rung_device_threads(s->device));
+  return kind == CLI_FILE_GGUF ? bench_model(s, bandwidth) : cli_bench_graph(s, bandwidth);
+}

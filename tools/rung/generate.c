@@ -55,13 +55,25 @@ static int64_t default_context(const job *j) {
   return context < info.context ? context : info.context;
 }
 
+/* Reading the prompts and going on row by row may use different kernels: the larger of both, class by class. */
+static rung_status predict(const job *j, int64_t length, rung_memory *out) {
+  const int64_t rows = j->prompt_tokens < j->chunk ? j->prompt_tokens : j->chunk;
+  rung_memory later;
+  RUNG_TRY(rung_generator_memory(j->generator, rows, length, &j->s->error, out));
+  RUNG_TRY(rung_generator_memory(j->generator, j->count, length, &j->s->error, &later));
+#define X(name, text) \
+  if (later.name > out->name) out->name = later.name;
+  RUNG_MEMORY_MAP(X)
+#undef X
+  return RUNG_OK;
+}
+
 /* Refused before anything is read, with the bytes that it would take. */
 static int check_budget(const job *j) {
   int64_t length = j->o->predict < 0 ? j->context : j->longest + j->o->predict;
   if (length > j->context) length = j->context;
-  const int64_t rows = j->prompt_tokens < j->chunk ? j->prompt_tokens : j->chunk;
   rung_memory memory;
-  const rung_status status = rung_generator_memory(j->generator, rows, length, &j->s->error, &memory);
+  const rung_status status = predict(j, length, &memory);
   if (status) return cli_fail(j->s, CLI_ON_RUN, status, NULL);
   const uint64_t need = cli_most(&memory), budget = rung_host_budget(j->s->host);
   if (!budget || need <= budget) return CLI_OK;
@@ -190,8 +202,7 @@ static int measure_memory(job *j) {
     const int64_t n = rung_generator_length(j->generator, i);
     if (n > length) length = n;
   }
-  const int64_t rows = j->prompt_tokens < j->chunk ? j->prompt_tokens : j->chunk;
-  const rung_status status = rung_generator_memory(j->generator, rows, length, &j->s->error, &j->predicted);
+  const rung_status status = predict(j, length, &j->predicted);
   j->peak = rung_host_peak(j->s->host);
   return status ? cli_fail(j->s, CLI_ON_RUN, status, NULL) : CLI_OK;
 }
@@ -229,12 +240,22 @@ static void print_json(const job *j, int i) {
   cli_json_end(&json);
 }
 
+/* Class by class, for -v. */
+static void print_memory(const job *j) {
+  const rung_memory now = rung_host_memory(j->s->host);
+#define X(name, text) \
+  if (j->predicted.name || now.name) cli_note(j->s, "%-12s predicted %12" PRIu64 ", held %12" PRIu64, #name, j->predicted.name, now.name);
+  RUNG_MEMORY_MAP(X)
+#undef X
+}
+
 static void print_summary(const job *j) {
   int64_t made = 0;
   for (int i = 0; i < j->count; i++) made += (int64_t)j->reply[i].ids.count;
   cli_note(j->s, "load %.2f s, compile %.2f s | prompt %" PRId64 " tokens, %.1f tok/s | decode %" PRId64 " tokens, %.1f tok/s | memory predicted %.1f MB, used %.1f MB",
            j->load, j->compile, j->prompt_tokens, rate(j->prompt_tokens, j->prompt_seconds), made, rate(j->later_tokens, j->decode_seconds),
            (double)cli_most(&j->predicted) * 1e-6, (double)j->peak * 1e-6);
+  if (j->o->verbose) print_memory(j);
   if (j->o->verbose) cli_note(j->s, "seed %" PRIu64 ", context %" PRId64 ", device %s, %d threads", j->seed, j->context, rung_device_name(j->s->device), rung_device_threads(j->s->device));
 }
 

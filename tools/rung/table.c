@@ -27,10 +27,12 @@ const cli_command cli_commands[CLI_COMMANDS] = {
                      "rung inspect -m model.gguf --memory -c 8192 --ubatch 512\n"
                      "rung inspect -m model.gguf --check"},
     [CLI_BENCH] = {"bench", "measures prompt and decode speed, and the share of the machine's limit reached",
-                   "Each size is measured --repeat times after one warm-up. The limit is what reading the weights once per run\n"
-                   "allows at the memory bandwidth that is measured in the same run.",
+                   "Each size is measured --repeat times after one warm-up. The limit is what the memory bandwidth that is measured\n"
+                   "in the same run allows: weights are read once per run, keys and values as well. A text graph is run at every\n"
+                   "combination of its --bind values.",
                    "rung bench -m model.gguf -p 512 -n 64 -t 2\n"
-                   "rung bench -m model.gguf -p 128,512 -n 32 --sequences 1,4 --json"},
+                   "rung bench -m model.gguf -p 128,512 -n 32 --sequences 1,4 --json\n"
+                   "rung bench -m net.rung --bind rows=1,64,512"},
     [CLI_ENV] = {"env", "shows instruction sets, threads, limits, devices and variables in force",
                  "What the library found on this machine and what it will use.", "rung env\nRUNG_MAX_ISA=avx2 rung env --json"},
     [CLI_CHAT] = {"chat", "interactive conversation", NULL, NULL},
@@ -92,8 +94,9 @@ const cli_flag cli_flags[] = {
     {LOGITS, 0, "--output", "-o", CLI_TEXT, "FILE.npy", PLACE(output), .required = true, .doc = "where to write them"},
     {RUNS, 0, "--output", "-o", CLI_TEXT, "DIR", PLACE(output), .doc = "write each output to DIR/NAME.npy"},
     {RUNS, 0, "--input", "-i", CLI_TEXT, "NAME=FILE.npy", PLACE(inputs), .repeat = true, .doc = "an input; may be repeated"},
-    {RUNS | INSPECT, BENCH, "--bind", NULL, CLI_TEXT, "SYMBOL=N", PLACE(bindings), .repeat = true, .doc = "the value of a symbol; may be repeated"},
-    {RUNS, 0, "--weights", NULL, CLI_TEXT, "FILE", PLACE(weights), .doc = "a GGUF file with the weights that the graph names"},
+    {RUNS | INSPECT, 0, "--bind", NULL, CLI_TEXT, "SYMBOL=N", PLACE(bindings), .repeat = true, .doc = "the value of a symbol; may be repeated"},
+    {BENCH, 0, "--bind", NULL, CLI_TEXT, "SYMBOL=N,N", PLACE(bindings), .repeat = true, .doc = "values of a text graph's symbol; may be repeated"},
+    {RUNS | BENCH, 0, "--weights", NULL, CLI_TEXT, "FILE", PLACE(weights), .doc = "a GGUF file with the weights that the graph names"},
     {RUNS | BENCH, 0, "--repeat", NULL, CLI_COUNT, "N", PLACE(repeat), .lo = 1, .hi = 1e6, .standard = NULL, .doc = "measured runs; default: run 1, bench 5"},
     {RUNS, 0, "--check", NULL, CLI_SWITCH, .value = NULL, PLACE(check), .doc = "compare outputs, then each step, with the reference device"},
     {RUNS, 0, "--profile", NULL, CLI_SWITCH, .value = NULL, PLACE(profile), .doc = "time by op and kernel"},
