@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT
+ * From ops to programs of strips: phases, registers, and which ops can be part of one. */
+#include <string.h>
+
+#include "backends/cpu/strip_program.h"
+#include "ops/attrs.h"
+#include "ops/elementwise.h"
+#include "ops/op_table.h"
+#include "ops/reference.h"
+#include "ops/shape.h"
+
+enum { MAX_INSTRS = 4 * RUNG_STRIP_REGS, MAX_VALUES = 2 * RUNG_STRIP_REGS };
+
+/* A value of the region. An operand gets a register in every phase that reads it: reading it again is cheaper than
+ * keeping a row. */
+typedef struct strip_value {
+  int reg, phase;
+  rung_type type;
+  bool narrow;   /* not rounded to its type yet */
+  int operand;   /* -1 for computed values */
+  int in_phase[RUNG_STRIP_PHASES]; /* operand: registers */
+} strip_value;
+
+typedef struct builder {
+  rung_arena *arena;
+  const rung_strip_level *level;
+  rung_strip_program *program;
+  rung_strip_instr *instr;
+  strip_value *value;
+  int instrs, values, slots;
+  bool failed;
+} builder;
+
+static builder *begin(rung_arena *arena, const rung_strip_level *level) {
+  builder *b = rung_arena_alloc(arena, sizeof *b);
+  if (!b) return NULL;
+  b->arena = arena;
+  b->level = level;
+  b->program = rung_arena_alloc(arena, sizeof *b->program);
+  b->instr = rung_arena_array(arena, MAX_INSTRS, sizeof *b->instr);
+  b->value = rung_arena_array(arena, MAX_VALUES, sizeof *b->value);
+  b->failed = !b->program || !b->instr || !b->value;
+  if (!b->failed) b->program->level = level;
+  return b;
+}
+
+/* ---- registers, instructions, values */
+
+static int new_reg(builder *b, rung_strip_place place, uint32_t index) {
+  if (b->failed || b->program->regs == RUNG_STRIP_REGS) {
+    b->failed = true;
+    return 0;
+  }
+  b->program->reg[b->program->regs] = (rung_strip_reg){.place = (uint8_t)place, .index = (uint16_t)index};
+  return b->program->regs++;
+}
+
+static rung_strip_instr *emit(builder *b, rung_strip_kind kind, int phase) {
+  if (b->instrs == MAX_INSTRS || phase >= RUNG_STRIP_PHASES) b->failed = true;
+  rung_strip_instr *i = &b->instr[b->failed ? 0 : b->instrs++];
+  *i = (rung_strip_instr){
+      .kind = (uint8_t)kind, .out = -1, .in = {-1, -1, -1}, .slot = -1, .phase = (uint8_t)phase};
+  if (phase + 1 > b->program->phases) b->program->phases = (uint16_t)(phase + 1);
+  return i;
+}
+
+static int new_value(builder *b, int reg, int phase, rung_type type) {
+  if (b->failed || b->values == MAX_VALUES) {
+    b->failed = true;
+    return 0;
+  }
+  b->value[b->values] = (strip_value){.reg = reg, .phase = phase, .type = type, .operand = -1};
+  return b->values++;
+}
+
+static int operand_value(builder *b, uint32_t operand, rung_type type, bool uniform) {
+  if (uniform) {
+    const int reg = new_reg(b, RUNG_PLACE_UNIFORM, operand);
+    b->program->reg[reg].type = (uint8_t)type;
+    return new_value(b, reg, 0, type);
+  }
+  const int value = new_value(b, 0, 0, type);
+  if (b->failed) return 0;
+  b->value[value].operand = (int)operand;
+  for (int p = 0; p < RUNG_STRIP_PHASES; p++) b->value[value].in_phase[p] = -1;
+  return value;
+}
+
+static int constant_value(builder *b, float number) {
+  const int reg = new_reg(b, RUNG_PLACE_CONSTANT, 0);
+  float *repeated = rung_arena_array(b->arena, RUNG_STRIP, sizeof *repeated);
+  if (b->failed || !repeated) {
+    b->failed = true;
+    return 0;
+  }
+  for (int i = 0; i < RUNG_STRIP; i++) repeated[i] = number;
+  b->program->reg[reg].constant = repeated;
+  return new_value(b, reg, 0, RUNG_TYPE_F32);
+}
+
+static bool is_narrow(rung_type type) { return type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16; }
+
+static int operand_reg(builder *b, strip_value *v, int phase) {
+  if (phase >= RUNG_STRIP_PHASES) {
+    b->failed = true;
+    return 0;
+  }
+  if (v->in_phase[phase] >= 0) return v->in_phase[phase];
+  const int reg = new_reg(b, RUNG_PLACE_TEMP, 0);
+  if (b->failed) return 0;
+  rung_strip_instr *i = emit(b, RUNG_STRIP_LOAD, phase);
+  i->out = (int16_t)reg;
+  i->index = (uint16_t)v->operand;
+  i->type = (uint8_t)v->type;
+  return v->in_phase[phase] = reg;
+}
+
+/* The register that holds a value in a phase, which is not before the value's own. */
+static int16_t use(builder *b, int value, int phase) {
+  strip_value *v = &b->value[value];
+  if (v->operand >= 0) return (int16_t)operand_reg(b, v, phase);
+  if (v->narrow) {
+    const int reg = new_reg(b, RUNG_PLACE_TEMP, 0);
+    rung_strip_instr *i = emit(b, RUNG_STRIP_ROUND, v->phase);
+    i->out = (int16_t)reg;
+    i->in[0] = (int16_t)v->reg;
+    i->type = (uint8_t)v->type;
+    v->reg = reg;
+    v->narrow = false;
+  }
+  rung_strip_reg *reg = &b->program->reg[v->reg];
+  if (v->phase < phase && reg->place == RUNG_PLACE_TEMP) reg->place = RUNG_PLACE_ROW;
+  return (int16_t)v->reg;
+}
+
+/* out = fn(values) in a phase; slot -1: with attributes. */
+static int apply(builder *b, rung_apply_fn *fn, const int *in, uint32_t n, int phase, int slot, const double *attr) {
+  int16_t reg[3] = {-1, -1, -1};
+  for (uint32_t i = 0; i < n && !b->failed; i++) reg[i] = use(b, in[i], phase);
+  const int out = new_reg(b, RUNG_PLACE_TEMP, 0);
+  if (b->failed) return 0;
+  rung_strip_instr *i = emit(b, RUNG_STRIP_APPLY, phase);
+  i->fn = fn;
+  i->out = (int16_t)out;
+  memcpy(i->in, reg, sizeof reg);
+  i->slot = (int16_t)slot;
+  for (int k = 0; attr && k < 2; k++) i->attr[k] = (float)attr[k];
+  return new_value(b, out, phase, RUNG_TYPE_F32);
+}
+
+/* Folds a value over the row; the result is in `slot` from the next phase on. */
+static void fold(builder *b, const rung_fold_kind *kind, int in, int phase, int shown, rung_strip_finish finish,
+                 double epsilon, int slot) {
+  const int16_t reg = use(b, in, phase);
+  if (b->failed || b->program->folds == RUNG_STRIP_FOLDS) {
+    b->failed = true;
+    return;
+  }
+  const uint16_t lanes = b->program->folds++;
+  rung_strip_instr *i = emit(b, RUNG_STRIP_FOLD, phase);
+  i->fold = kind;
+  i->in[0] = reg;
+  i->index = lanes;
+  i->slot = (int16_t)shown;
+  i = emit(b, RUNG_STRIP_FINISH, phase);
+  i->fold = kind;
+  i->index = lanes;
+  i->finish = (uint8_t)finish;
+  i->epsilon = epsilon;
+  i->slot = (int16_t)slot;
+  b->program->keeps_last = true;
+}
+
+static int new_slots(builder *b, int n) {
+  if (b->slots + n > RUNG_STRIP_SLOTS) b->failed = true;
+  if (b->failed) return 0;
+  b->slots += n;
+  return b->slots - n;
+}
+
+/* ---- ops */
+
+static int phase_of(const builder *b, const int *in, uint32_t n) {
+  int phase = 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (b->value[in[i]].phase > phase) phase = b->value[in[i]].phase;
+  return phase;
+}
+
+static int rms_norm(builder *b, const void *attrs, const int *in, uint32_t n) {
+  const double epsilon = ((const rung_norm_attrs *)attrs)->epsilon;
+  int phase = phase_of(b, in, 1);
+  const int slot = new_slots(b, 1);
+  fold(b, &b->level->squares, in[0], phase, -1, RUNG_FINISH_NORM, epsilon, slot);
+  int y = apply(b, b->level->scale, in, 1, ++phase, slot, NULL);
+  if (n > 1 && !b->failed && b->value[in[1]].phase > phase) phase = b->value[in[1]].phase;
+  if (n > 1) y = apply(b, b->level->multiply, (const int[]){y, in[1]}, 2, phase, -1, NULL);
+  return y;
+}
+
+static int layer_norm(builder *b, const void *attrs, const int *in, uint32_t n) {
+  const double epsilon = ((const rung_norm_attrs *)attrs)->epsilon;
+  int phase = phase_of(b, in, 1);
+  const int mean = new_slots(b, 2);
+  fold(b, &b->level->sum, in[0], phase, -1, RUNG_FINISH_MEAN, 0, mean);
+  fold(b, &b->level->squares, in[0], ++phase, mean, RUNG_FINISH_NORM, epsilon, mean + 1);
+  int y = apply(b, b->level->centre_scale, in, 1, ++phase, mean, NULL);
+  for (uint32_t i = 1; i < n && !b->failed; i++) {
+    if (b->value[in[i]].phase > phase) phase = b->value[in[i]].phase;
+    y = apply(b, i == 1 ? b->level->multiply : b->level->add, (const int[]){y, in[i]}, 2, phase, -1, NULL);
+  }
+  return y;
+}
+
+static int softmax(builder *b, const int *in) {
+  const int phase = phase_of(b, in, 1), top = new_slots(b, 2);
+  fold(b, &b->level->largest, in[0], phase, -1, RUNG_FINISH_PLAIN, 0, top);
+  const int e = apply(b, b->level->exp_less, in, 1, phase + 1, top, NULL);
+  if (b->failed) return 0;
+  fold(b, &b->level->sum, e, phase + 1, -1, RUNG_FINISH_INVERSE, 0, top + 1);
+  return apply(b, b->level->scale, &e, 1, phase + 2, top + 1, NULL);
+}
+
+static int log_softmax(builder *b, const int *in) {
+  const int phase = phase_of(b, in, 1), top = new_slots(b, 2);
+  fold(b, &b->level->largest, in[0], phase, -1, RUNG_FINISH_PLAIN, 0, top);
+  fold(b, &b->level->exponentials, in[0], phase + 1, top, RUNG_FINISH_LOG, 0, top + 1);
+  return apply(b, b->level->less_less, in, 1, phase + 2, top, NULL);
+}
+
+/* Operands that are of no float type are only cast. */
+static int cast(builder *b, const int *in, rung_type type) {
+  if (type == RUNG_TYPE_BOOL) return apply(b, b->level->to_bool, in, 1, phase_of(b, in, 1), -1, NULL);
+  const strip_value *from = &b->value[in[0]];
+  if (from->operand >= 0 && type == RUNG_TYPE_F32) return in[0];
+  return apply(b, b->level->copy, in, 1, phase_of(b, in, 1), -1, NULL);
+}
+
+static int quantize(builder *b, const int *in) {
+  const int phase = phase_of(b, in, 1);
+  b->program->keeps_last = true;
+  const int16_t reg = use(b, in[0], phase);
+  return new_value(b, reg, phase, RUNG_TYPE_A8);
+}
+
+static int node_value(builder *b, const rung_op *op, const void *attrs, const int *in, uint32_t n, rung_type type) {
+  if (b->failed) return 0;
+  if (op == &rung_op_quantize_rows) return quantize(b, in);
+  int value;
+  if (op == &rung_op_rms_norm) {
+    value = rms_norm(b, attrs, in, n);
+  } else if (op == &rung_op_layer_norm) {
+    value = layer_norm(b, attrs, in, n);
+  } else if (op == &rung_op_softmax) {
+    value = softmax(b, in);
+  } else if (op == &rung_op_log_softmax) {
+    value = log_softmax(b, in);
+  } else if (op == &rung_op_cast) {
+    value = cast(b, in, type);
+    if (value == in[0]) return value;
+  } else {
+    rung_apply_fn *fn = b->level->find(op);
+    if (!fn) b->failed = true;
+    if (b->failed) return 0;
+    value = apply(b, fn, in, n, phase_of(b, in, n), -1, op->attrs ? (const double *)attrs : NULL);
+  }
+  if (b->failed) return 0;
+  b->value[value].type = type;
+  b->value[value].narrow = is_narrow(type);
+  return value;
+}
+
+/* f32 goes to the result's memory at once, the rest (and a value that is two results) is stored. */
+static void result(builder *b, int value, uint32_t index, rung_type type) {
+  if (b->failed) return;
+  strip_value *v = &b->value[value];
+  if (type == RUNG_TYPE_A8) {
+    rung_strip_instr *i = emit(b, RUNG_STRIP_QUANTIZE, v->phase);
+    i->in[0] = (int16_t)v->reg;
+    i->index = (uint16_t)index;
+    return;
+  }
+  if (v->operand < 0 && type == RUNG_TYPE_F32) {
+    rung_strip_reg *reg = &b->program->reg[v->reg];
+    if (reg->place == RUNG_PLACE_TEMP || reg->place == RUNG_PLACE_ROW) {
+      reg->place = RUNG_PLACE_OUT;
+      reg->index = (uint16_t)index;
+      return;
+    }
+  }
+  const int16_t from = v->operand >= 0 ? use(b, value, 0) : (int16_t)v->reg; /* storing rounds */
+  rung_strip_instr *i = emit(b, RUNG_STRIP_STORE, v->phase);
+  i->in[0] = from;
+  i->index = (uint16_t)index;
+  i->type = (uint8_t)type;
+}
+
+/* ---- the finished program */
+
+static int order_of(const rung_strip_instr *i) { return 2 * i->phase + (i->kind == RUNG_STRIP_FINISH); }
+
+/* By phase, what was emitted first stays first. */
+static void sort_instrs(builder *b) {
+  for (int i = 1; i < b->instrs; i++) {
+    const rung_strip_instr moved = b->instr[i];
+    int to = i;
+    for (; to > 0 && order_of(&b->instr[to - 1]) > order_of(&moved); to--) b->instr[to] = b->instr[to - 1];
+    b->instr[to] = moved;
+  }
+}
+
+/* Strips of scratch for registers, each free again behind its last reader. Operands of an instruction are free before
+ * its result is placed: instructions may work in place. */
+static void place_regs(builder *b) {
+  rung_strip_program *p = b->program;
+  int last[RUNG_STRIP_REGS] = {0};
+  uint16_t open[RUNG_STRIP_REGS];
+  int n_open = 0;
+  for (int i = 0; i < b->instrs; i++) {
+    for (int k = 0; k < 3; k++)
+      if (b->instr[i].in[k] >= 0) last[b->instr[i].in[k]] = i;
+    if (b->instr[i].out >= 0 && last[b->instr[i].out] < i) last[b->instr[i].out] = i;
+  }
+  for (int r = 0; r < p->regs; r++) {
+    if (p->reg[r].place == RUNG_PLACE_UNIFORM) p->reg[r].at = p->temps++;
+    if (p->reg[r].place == RUNG_PLACE_ROW) p->reg[r].at = p->rows++;
+  }
+  for (int i = 0; i < b->instrs; i++) {
+    const rung_strip_instr *in = &b->instr[i];
+    for (int k = 0; k < 3; k++) {
+      const int r = in->in[k];
+      bool again = false;
+      for (int j = 0; j < k; j++) again = again || in->in[j] == r;
+      if (r >= 0 && !again && last[r] == i && p->reg[r].place == RUNG_PLACE_TEMP) open[n_open++] = p->reg[r].at;
+    }
+    if (in->out < 0 || p->reg[in->out].place != RUNG_PLACE_TEMP) continue;
+    p->reg[in->out].at = n_open ? open[--n_open] : p->temps++;
+    if (last[in->out] == i) open[n_open++] = p->reg[in->out].at;
+  }
+}
+
+static const rung_strip_program *finish(builder *b) {
+  if (b->failed) return NULL;
+  sort_instrs(b);
+  place_regs(b);
+  rung_strip_instr *kept = rung_arena_array(b->arena, (size_t)b->instrs + 1, sizeof *kept);
+  if (!kept) return NULL;
+  memcpy(kept, b->instr, (size_t)b->instrs * sizeof *kept);
+  b->program->instr = kept;
+  b->program->instrs = (uint16_t)b->instrs;
+  if (!b->program->phases) b->program->phases = 1;
+  return b->program;
+}
+
+/* ---- what can be part of a program */
+
+static bool refuse(char *why, const char *text) {
+  strncpy(why, text, 119);
+  return false;
+}
+
+static bool is_float(rung_type type) { return type == RUNG_TYPE_F32 || is_narrow(type); }
+static bool is_small(rung_type type) {
+  return type == RUNG_TYPE_BOOL || type == RUNG_TYPE_I8 || type == RUNG_TYPE_U8 || type == RUNG_TYPE_I16 ||
+         type == RUNG_TYPE_U16 || type == RUNG_TYPE_I32;
+}
+bool rung_strip_folds(const rung_op *op) {
+  return op == &rung_op_rms_norm || op == &rung_op_layer_norm || op == &rung_op_softmax || op == &rung_op_log_softmax;
+}
+static bool is_bool_op(const rung_op *op) {
+  return op == &rung_op_and || op == &rung_op_or || op == &rung_op_xor || op == &rung_op_not;
+}
+
+static bool takes(const rung_op *op, const void *attrs, const rung_value_type *const *in, uint32_t n,
+                  const rung_value_type *out, char *why) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (in[i]->layout || in[i]->kind == RUNG_VALUE_STATE_KV) return refuse(why, "an operand is packed");
+    const rung_type type = in[i]->type;
+    if (!is_float(type) && type != RUNG_TYPE_BOOL && !(op == &rung_op_cast && is_small(type)))
+      return refuse(why, "strips compute in f32 and bool");
+  }
+  if (op == &rung_op_quantize_rows) return in[0]->type != RUNG_TYPE_BOOL;
+  if (!is_float(out->type) && out->type != RUNG_TYPE_BOOL) return refuse(why, "strips give f32, f16, bf16 and bool");
+  if (op == &rung_op_softmax || op == &rung_op_log_softmax) {
+    const int64_t axis = ((const rung_axis_attrs *)attrs)->axis;
+    if (rung_axis_of(axis, in[0]->rank) != in[0]->rank - 1) return refuse(why, "strips run along the last axis");
+  }
+  if (rung_strip_folds(op) || op == &rung_op_cast || is_bool_op(op)) return true;
+  const rung_row *row = rung_row_of(op);
+  if (!row || !(row->takes & RUNG_TAKES_FLOAT)) return refuse(why, "no op of strips");
+  return true;
+}
+
+bool rung_strip_fits_node(const rung_match *match, char *why) {
+  return takes(match->node->op, match->node->attrs, match->in, match->n_in, match->out, why);
+}
+
+static bool same_extents(const rung_value_type *a, const rung_value_type *b) {
+  if (a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (!rung_dim_same(a->extent[i], b->extent[i])) return false;
+  return true;
+}
+
+/* A constant of one element: its value. */
+static bool constant_of(const rung_graph *body, const rung_node *node, float *out) {
+  if (node->op != &rung_op_constant) return false;
+  const rung_value_type *type = rung_graph_value_type(body, node->first_value);
+  const rung_blob *data = &((const rung_constant_attrs *)node->attrs)->data;
+  const rung_type_row *row = rung_type_get(type->type);
+  if (!is_float(type->type) || data->bytes != row->bytes) return false;
+  row->to_f32(data->data, out, 1);
+  return true;
+}
+
+static bool takes_node(const rung_graph *body, const rung_node *node, char *why) {
+  const rung_value_type *in[RUNG_STRIP_IO];
+  float number;
+  if (node->op->flags & RUNG_OP_INPUT) return true;
+  if (node->op == &rung_op_constant)
+    return constant_of(body, node, &number) ? true : refuse(why, "a constant of more than one element");
+  if (node->n_in > RUNG_STRIP_IO) return refuse(why, "too many operands");
+  for (uint32_t i = 0; i < node->n_in; i++) in[i] = rung_graph_value_type(body, node->in[i]);
+  return takes(node->op, node->attrs, in, node->n_in, rung_graph_value_type(body, node->first_value), why);
+}
+
+/* Nodes from `from` on; all results have the extents of the first. */
+static bool takes_nodes(const rung_graph *body, uint32_t from, bool whole_rows, char *why) {
+  if (body->nodes - from > RUNG_STRIP_NODES + body->inputs) return refuse(why, "too many ops for a program of strips");
+  if (body->inputs > RUNG_STRIP_IO || body->outputs > RUNG_STRIP_IO) return refuse(why, "too many operands or results");
+  if (!body->outputs) return refuse(why, "has no result");
+  const rung_value_type *y = rung_graph_value_type(body, body->output[0].value);
+  int phases = 0;
+  for (uint32_t i = from; i < body->nodes; i++) {
+    const rung_node *node = &body->node[i];
+    if (!takes_node(body, node, why)) return false;
+    if (!rung_strip_folds(node->op)) continue;
+    if (!whole_rows) return refuse(why, "an op needs the whole row");
+    phases += node->op == &rung_op_rms_norm ? 1 : 2;
+    const rung_value_type *x = rung_graph_value_type(body, node->in[0]);
+    if (!y->rank || !x->rank || !rung_dim_same(x->extent[x->rank - 1], y->extent[y->rank - 1]))
+      return refuse(why, "rows of different lengths");
+  }
+  if (phases >= RUNG_STRIP_PHASES) return refuse(why, "too many ops that need the whole row");
+  for (uint32_t r = 0; r < body->outputs; r++)
+    if (!same_extents(y, rung_graph_value_type(body, body->output[r].value)))
+      return refuse(why, "results have different extents");
+  return true;
+}
+
+bool rung_strip_fits_region(const rung_match *match, char *why) {
+  for (uint32_t i = 0; i < match->n_in; i++)
+    if (match->in[i]->layout) return refuse(why, "an operand is packed");
+  return takes_nodes(match->node->body[0], 0, true, why);
+}
+
+bool rung_cpu_strip_fits(const rung_graph *body, const rung_node *root, char *why) {
+  const rung_value_type *y = rung_graph_value_type(body, root->first_value);
+  for (uint32_t r = 0; r < root->results; r++)
+    if (!same_extents(y, rung_graph_value_type(body, root->first_value + r)))
+      return refuse(why, "members of different widths");
+  if (!body->outputs || !same_extents(y, rung_graph_value_type(body, body->output[0].value)))
+    return refuse(why, "results and product have different extents");
+  const uint32_t first = (uint32_t)(root - body->node) + 1;
+  if (2 * (body->nodes - first) + body->inputs > RUNG_STRIP_EPILOGUE) return refuse(why, "too many ops behind a product");
+  return takes_nodes(body, first, false, why);
+}
+
+/* ---- from plan and body */
+
+static bool is_one_element(const rung_dims *dims, const rung_dim *extent, int rank) {
+  for (int i = 0; i < rank; i++)
+    if (!rung_dim_is(dims, extent[i], 1)) return false;
+  return true;
+}
+
+/* Values of a body by graph value id. Root results, if there is a root, are the caller's. */
+static const rung_strip_program *compile_body(rung_arena *arena, const rung_strip_level *level, const rung_graph *body,
+                                              const rung_node *root) {
+  builder *b = begin(arena, level);
+  int *value = rung_arena_array(arena, body->values + 1, sizeof *value);
+  if (!b || !value) return NULL;
+  for (uint32_t i = 0; i < body->inputs; i++) {
+    const uint32_t id = body->node[body->input[i]].first_value;
+    const rung_value_type *type = rung_graph_value_type(body, id);
+    value[id] = operand_value(b, i, type->type, is_one_element(body->dims, type->extent, type->rank));
+  }
+  for (uint32_t i = 0; i < body->nodes && !b->failed; i++) {
+    const rung_node *node = &body->node[i];
+    const uint32_t id = node->first_value;
+    int in[RUNG_STRIP_IO];
+    float number;
+    if (node->op->flags & RUNG_OP_INPUT || (root && node < root && node->op != &rung_op_constant)) continue;
+    if (node == root) {
+      for (uint32_t r = 0; r < node->results; r++)
+        value[id + r] = new_value(b, new_reg(b, RUNG_PLACE_ROOT, r), 0, RUNG_TYPE_F32);
+      continue;
+    }
+    if (constant_of(body, node, &number)) {
+      value[id] = constant_value(b, number);
+      continue;
+    }
+    for (uint32_t k = 0; k < node->n_in; k++) in[k] = value[node->in[k]];
+    value[id] = node_value(b, node->op, node->attrs, in, node->n_in, rung_graph_value_type(body, id)->type);
+  }
+  for (uint32_t r = 0; r < body->outputs && !b->failed; r++)
+    result(b, value[body->output[r].value], r, rung_graph_value_type(body, body->output[r].value)->type);
+  return finish(b);
+}
+
+static const rung_strip_program *compile_node(const rung_cpu_prepare *in, const rung_strip_level *level) {
+  const rung_step *step = in->step;
+  builder *b = begin(in->arena, level);
+  int operand[RUNG_STRIP_IO];
+  if (!b || b->failed || step->n_in > RUNG_STRIP_IO) return NULL;
+  for (uint32_t i = 0; i < step->n_in; i++) {
+    const rung_ref *ref = &in->plan->ref[step->in + i];
+    operand[i] = operand_value(b, i, (rung_type)ref->type, is_one_element(&in->plan->dims, ref->extent, ref->rank));
+  }
+  const rung_type type = (rung_type)in->plan->ref[step->out].type;
+  result(b, node_value(b, step->op, step->attrs, operand, step->n_in, type), 0, type);
+  return finish(b);
+}
+
+static rung_status no_program(rung_error *error) {
+  return rung_fail(error, RUNG_OUT_OF_MEMORY, "cpu: no memory for a program of strips");
+}
+
+rung_status rung_strip_prepare(const rung_cpu_prepare *in, const rung_strip_level *level, const void **out_prepared) {
+  *out_prepared = in->step->op == &rung_op_fused ? compile_body(in->arena, level, in->step->body, NULL)
+                                                 : compile_node(in, level);
+  return *out_prepared ? RUNG_OK : no_program(in->error);
+}
+
+rung_status rung_strip_compile_epilogue(rung_arena *arena, const rung_strip_level *level, const rung_graph *body,
+                                        const rung_node *root, rung_error *error, rung_cpu_strip *out_strip) {
+  const rung_strip_program *program = compile_body(arena, level, body, root);
+  if (!program) return no_program(error);
+  *out_strip = (rung_cpu_strip){rung_strip_epilogue, program};
+  return RUNG_OK;
+}
