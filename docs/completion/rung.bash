@@ -1,0 +1,96 @@
+# Completion of the rung command for bash (and zsh after bashcompinit). Made by tools/gen_man.c.
+_rung() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "generate tokenize logits run inspect bench env --help --version" -- "$word"))
+    return
+  fi
+  case $command:$before in
+    generate:--model|generate:-m) compopt -o default; return ;;
+    generate:--prompt|generate:-p) return ;;
+    generate:--file|generate:-f) compopt -o default; return ;;
+    generate:--ids) compopt -o default; return ;;
+    generate:--predict|generate:-n) return ;;
+    generate:--ctx-size|generate:-c) return ;;
+    generate:--ubatch) return ;;
+    generate:--kv) words="f16 f32" ;;
+    generate:--temp) return ;;
+    generate:--top-k) return ;;
+    generate:--top-p) return ;;
+    generate:--min-p) return ;;
+    generate:--seed|generate:-s) return ;;
+    generate:--stop) return ;;
+    generate:--threads|generate:-t) return ;;
+    generate:--device) words="cpu ref" ;;
+    generate:--precision) words="f32" ;;
+    generate:--quant) words="fast exact" ;;
+    generate:--memory) return ;;
+    generate:--trace) compopt -o default; return ;;
+    tokenize:--model|tokenize:-m) compopt -o default; return ;;
+    logits:--model|logits:-m) compopt -o default; return ;;
+    logits:--prompt|logits:-p) return ;;
+    logits:--file|logits:-f) compopt -o default; return ;;
+    logits:--ids) compopt -o default; return ;;
+    logits:--ubatch) return ;;
+    logits:--kv) words="f16 f32" ;;
+    logits:--output|logits:-o) compopt -o default; return ;;
+    logits:--threads|logits:-t) return ;;
+    logits:--device) words="cpu ref" ;;
+    logits:--precision) words="f32" ;;
+    logits:--quant) words="fast exact" ;;
+    logits:--memory) return ;;
+    logits:--trace) compopt -o default; return ;;
+    run:--model|run:-m) compopt -o default; return ;;
+    run:--output|run:-o) compopt -o default; return ;;
+    run:--input|run:-i) compopt -o default; return ;;
+    run:--bind) return ;;
+    run:--weights) compopt -o default; return ;;
+    run:--repeat) return ;;
+    run:--threads|run:-t) return ;;
+    run:--device) words="cpu ref" ;;
+    run:--precision) words="f32" ;;
+    run:--quant) words="fast exact" ;;
+    run:--memory) return ;;
+    run:--trace) compopt -o default; return ;;
+    inspect:--model|inspect:-m) compopt -o default; return ;;
+    inspect:--ctx-size|inspect:-c) return ;;
+    inspect:--ubatch) return ;;
+    inspect:--kv) words="f16 f32" ;;
+    inspect:--bind) return ;;
+    inspect:--threads|inspect:-t) return ;;
+    inspect:--device) words="cpu ref" ;;
+    inspect:--precision) words="f32" ;;
+    inspect:--quant) words="fast exact" ;;
+    bench:--model|bench:-m) compopt -o default; return ;;
+    bench:--prompt|bench:-p) return ;;
+    bench:--predict|bench:-n) return ;;
+    bench:--sequences) return ;;
+    bench:--ctx-size|bench:-c) return ;;
+    bench:--ubatch) return ;;
+    bench:--kv) words="f16 f32" ;;
+    bench:--bind) return ;;
+    bench:--weights) compopt -o default; return ;;
+    bench:--repeat) return ;;
+    bench:--threads|bench:-t) return ;;
+    bench:--device) words="cpu ref" ;;
+    bench:--precision) words="f32" ;;
+    bench:--quant) words="fast exact" ;;
+    bench:--memory) return ;;
+    bench:--trace) compopt -o default; return ;;
+    env:--threads|env:-t) return ;;
+  esac
+  if [ -z "$words" ]; then
+    case $command in
+      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --seed -s --ignore-eos --stop --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      tokenize) words=" --model -m --decode --no-special --no-bos --no-map --json --verbose -v --quiet -q --help -h --version" ;;
+      logits) words=" --model -m --prompt -p --file -f --ids --ubatch --kv --output -o --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      run) words=" --model -m --output -o --input -i --bind --weights --repeat --check --profile --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      inspect) words=" --model -m --ctx-size -c --ubatch --kv --bind --graph --plan --memory --kernels --fused --check --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
+      bench) words=" --model -m --prompt -p --predict -n --sequences --ctx-size -c --ubatch --kv --bind --weights --repeat --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      env) words=" --threads -t --json --verbose -v --quiet -q --help -h --version" ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -F _rung rung
