@@ -51,9 +51,6 @@ static const char *upper(const char *name) {
   return out;
 }
 
-/* Builders that cannot be called like their op: rung_log writes to the host's log. */
-static const char *builder_name(const rung_op *op) { return strcmp(op->name, "log") == 0 ? "ln" : op->name; }
-
 static int attr_count(const rung_op *op) {
   int n = 0;
   while (op->attrs && op->attrs[n].name) n++;
@@ -157,7 +154,7 @@ static const char *prototype(const rung_op *op, const char *prefix) {
   int shared = 0;
   *line = 0;
   column = 0;
-  part("%s%s rung_%s(rung_graph *graph, ", prefix, op->results == 1 ? "rung_value" : "void", builder_name(op));
+  part("%s%s rung_%s(rung_graph *graph, ", prefix, op->results == 1 ? "rung_value" : "void", op->name);
   for (int i = 0; i < operand_names(op); i++) {
     const char *name = op->operands[i];
     if (repeats(name))
@@ -455,7 +452,7 @@ static int check_names(const char *path) {
   for (int number = 1; fgets(text, sizeof text, file); number++)
     for (size_t i = 0; i < rung_op_count(); i++) {
       const rung_op *op = rung_op_at(i);
-      snprintf(word, sizeof word, "rung_%s", builder_name(op));
+      snprintf(word, sizeof word, "rung_%s", op->name);
       if (!is_public(op) || !declares(text, word)) continue;
       fprintf(stderr, "gen_ops: op %s: its builder %s has a name that is taken (%s:%d)\n", op->name, word, path,
               number);

@@ -422,7 +422,7 @@ RUNG_API rung_value rung_exp(rung_graph *graph, rung_value x);
 RUNG_API rung_value rung_expm1(rung_graph *graph, rung_value x);
 
 /* natural logarithm; NaN below 0. */
-RUNG_API rung_value rung_ln(rung_graph *graph, rung_value x);
+RUNG_API rung_value rung_log(rung_graph *graph, rung_value x);
 
 /* natural logarithm of 1 + x, precise near 0. */
 RUNG_API rung_value rung_log1p(rung_graph *graph, rung_value x);

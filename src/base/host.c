@@ -214,7 +214,7 @@ bool rung_host_has_pages(const rung_host *host) { return host->allocator.page !=
 
 /* ---- log, progress, faults ---- */
 
-void rung_log(rung_host *host, rung_log_level level, const char *format, ...) {
+void rung_host_log(rung_host *host, rung_log_level level, const char *format, ...) {
   if (!host || !host->log || level > host->log_level) return;
   char line[LOG_BYTES];
   va_list args;

@@ -55,7 +55,7 @@ void rung_host_unaccount(rung_host *host, rung_memory_class class_, uint64_t byt
 /* Would `bytes` more fit? For refusing up front with the bytes that a caller would need. */
 rung_status rung_host_would_fit(const rung_host *host, uint64_t bytes, const char *what, rung_error *error);
 
-void rung_log(rung_host *host, rung_log_level level, const char *format, ...) RUNG_PRINTF(3, 4);
+void rung_host_log(rung_host *host, rung_log_level level, const char *format, ...) RUNG_PRINTF(3, 4);
 void rung_progress(rung_host *host, const char *what, uint64_t done, uint64_t total);
 
 /* Fault injection for tests: when set, called before each allocation (reserving addresses too), commit, thread start, map

@@ -227,7 +227,7 @@ static void start_helpers(rung_pool *pool, rung_host *host) {
   rung_error error;
   for (int n = atomic_load(&pool->started); n < pool->wanted; n++) {
     if (rung_thread_start(&pool->helpers[n], host, helper_main, pool, &error)) {
-      rung_log(host, RUNG_LOG_WARNING, "pool: %d of %d helpers: %s", n, pool->wanted, error.message);
+      rung_host_log(host, RUNG_LOG_WARNING, "pool: %d of %d helpers: %s", n, pool->wanted, error.message);
       break;
     }
     atomic_store(&pool->started, n + 1);

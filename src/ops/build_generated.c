@@ -755,7 +755,7 @@ rung_value rung_expm1(rung_graph *graph, rung_value x) {
   return rung_builder_end(&builder);
 }
 
-rung_value rung_ln(rung_graph *graph, rung_value x) {
+rung_value rung_log(rung_graph *graph, rung_value x) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_log);
   rung_builder_in(&builder, x);

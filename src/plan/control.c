@@ -100,7 +100,7 @@ static bool same_extents(const rung_value_type *a, const rung_value_type *b) {
   return true;
 }
 
-static rung_status carry_symbols(rung_planner *p, rung_loop *loop, const rung_value_type *inside, const rung_value_type *start,
+static rung_status carry_symbols(rung_planner *p, rung_plan_loop *loop, const rung_value_type *inside, const rung_value_type *start,
                                  const rung_value_type *next) {
   for (int a = 0; a < inside->rank; a++) {
     uint32_t symbol;
@@ -117,7 +117,7 @@ static rung_status carry_symbols(rung_planner *p, rung_loop *loop, const rung_va
 }
 
 /* The pair of buffers of carried value j; states need none. */
-static rung_status add_carried(rung_planner *p, rung_scope *scope, rung_scope *inner, const rung_node *node, uint32_t j, rung_loop *loop) {
+static rung_status add_carried(rung_planner *p, rung_scope *scope, rung_scope *inner, const rung_node *node, uint32_t j, rung_plan_loop *loop) {
   const rung_graph *body = node->body[0];
   const rung_value_type *inside = rung_graph_value_type(body, body_input(body, FIRST + j));
   const rung_value_type *next = rung_graph_value_type(body, body->output[1 + j].value);
@@ -145,7 +145,7 @@ static rung_status add_carried(rung_planner *p, rung_scope *scope, rung_scope *i
   return RUNG_OK;
 }
 
-static rung_status add_scan(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t r, uint32_t body_ref, rung_loop *loop) {
+static rung_status add_scan(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t r, uint32_t body_ref, rung_plan_loop *loop) {
   const rung_value_type *type = rung_graph_value_type(scope->graph, node->first_value + r);
   const uint32_t at = RUNG_PUSH(p, scan), inside = push_copy(p, body_ref), ref = rung_planner_buffer_ref(p, type);
   if (p->status) return p->status;
@@ -157,7 +157,7 @@ static rung_status add_scan(rung_planner *p, rung_scope *scope, const rung_node 
   return RUNG_OK;
 }
 
-static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node *node, rung_loop *loop) {
+static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node *node, rung_plan_loop *loop) {
   const rung_graph *body = node->body[0];
   const uint32_t carried = (uint32_t)((const rung_loop_attrs *)node->attrs)->carried;
   rung_scope inner;
@@ -194,7 +194,7 @@ rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_nod
   const uint32_t step = rung_planner_step(p, RUNG_STEP_LOOP, node->op, node->attrs, node->label);
   const uint32_t at = RUNG_PUSH(p, loop), block = RUNG_PUSH(p, block);
   if (step == RUNG_NONE || at == RUNG_NONE || block == RUNG_NONE) return p->status;
-  rung_loop loop = {.trip_symbol = RUNG_NONE};
+  rung_plan_loop loop = {.trip_symbol = RUNG_NONE};
   loop.trip_ref = push_copy(p, scope->ref[node->in[0]]);
   loop.start_ref = push_copy(p, scope->ref[node->in[1]]);
   p->plan->step[step].in = loop.trip_ref;

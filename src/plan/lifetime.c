@@ -26,7 +26,7 @@ static void extend_over_loops(const rung_plan *plan, uses *u) {
         if (u->first[root] <= i && u->last[root] < loop->end - 1) u->last[root] = loop->end - 1;
       }
     }
-    const rung_loop *info = &plan->loop[loop->loop];
+    const rung_plan_loop *info = &plan->loop[loop->loop];
     const uint32_t held[] = {info->iteration_ref, info->condition_in_ref, info->condition_ref, info->trip_ref, info->start_ref};
     for (size_t h = 0; h < RUNG_COUNT(held); h++) touch(u, plan->ref[held[h]].root, i), touch(u, plan->ref[held[h]].root, loop->end - 1);
     for (uint32_t c = info->carried; c < info->carried + info->n_carried; c++) {

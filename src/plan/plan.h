@@ -93,7 +93,7 @@ typedef struct rung_scan_output {
   uint32_t body_ref; /* what an iteration makes */
   uint32_t ref;      /* the stacked result; iteration i writes slice i */
 } rung_scan_output;
-typedef struct rung_loop {
+typedef struct rung_plan_loop {
   uint32_t iteration_ref, condition_in_ref; /* the body's first two inputs */
   uint32_t condition_ref;                   /* the body's condition result */
   uint32_t trip_ref, start_ref;             /* i64 trip count and bool start condition */
@@ -101,7 +101,7 @@ typedef struct rung_loop {
   uint32_t symbol, n_symbols;               /* of plan->carry_symbol: extents of carried values that change */
   uint32_t scan, n_scan;                    /* of plan->scan */
   uint32_t trip_symbol;                     /* bound to the number of iterations afterwards, RUNG_NONE without */
-} rung_loop;
+} rung_plan_loop;
 
 typedef struct rung_plan_input {
   const char *name;
@@ -144,7 +144,7 @@ typedef struct rung_plan {
   int threads;
 #define RUNG_PLAN_ARRAYS(X) \
   X(rung_step, step) X(rung_variant, variant) X(rung_dim, role) X(rung_ref, ref) X(rung_root, root) X(rung_buffer, buffer) \
-  X(rung_block, block) X(rung_loop, loop) X(rung_carried, carried) X(rung_carry_symbol, carry_symbol) X(rung_scan_output, scan) \
+  X(rung_block, block) X(rung_plan_loop, loop) X(rung_carried, carried) X(rung_carry_symbol, carry_symbol) X(rung_scan_output, scan) \
   X(rung_plan_input, input) X(rung_plan_output, output) X(rung_plan_state, state) X(rung_plan_weight, weight) \
   X(rung_plan_form, form) X(uint32_t, form_weight) X(rung_plan_constant, constant) X(const char *, label) X(rung_dim_check, check)
 #define X(type, name) type *name; uint32_t name##s, name##_capacity;

@@ -64,7 +64,7 @@ static void copy_operand(const rung_operand *from, const rung_operand *to) {
 
 /* What an iteration wrote becomes what the next one reads. Called when changing extents already have their new values: the
  * input then has the extents that the output was written with. */
-static void hand_over(walk *w, const rung_loop *loop) {
+static void hand_over(walk *w, const rung_plan_loop *loop) {
   for (uint32_t i = loop->carried; i < loop->carried + loop->n_carried; i++) {
     const rung_carried *c = &w->plan->carried[i];
     uint8_t **root = w->c->root, *t = root[c->root_in];
@@ -84,7 +84,7 @@ static void hand_over(walk *w, const rung_loop *loop) {
 
 /* Scan results grow by one slice an iteration. The result's extent is bound to what is written so far, so that exactly
  * that is committed. */
-static rung_status store_scans(walk *w, const rung_loop *loop, int64_t iteration) {
+static rung_status store_scans(walk *w, const rung_plan_loop *loop, int64_t iteration) {
   if (loop->trip_symbol != RUNG_NONE) RUNG_TRY(set_symbol(w, loop->trip_symbol, iteration + 1));
   for (uint32_t i = loop->scan; i < loop->scan + loop->n_scan; i++) {
     const rung_operand *from = &w->now->operand[w->plan->scan[i].body_ref];
@@ -98,7 +98,7 @@ static rung_status store_scans(walk *w, const rung_loop *loop, int64_t iteration
   return RUNG_OK;
 }
 
-static rung_status move_symbols(walk *w, const rung_loop *loop, bool start) {
+static rung_status move_symbols(walk *w, const rung_plan_loop *loop, bool start) {
   int64_t value[RUNG_MAX_SYMBOLS];
   for (uint32_t i = 0; i < loop->n_symbols; i++) {
     const rung_carry_symbol *s = &w->plan->carry_symbol[loop->symbol + i];
@@ -110,7 +110,7 @@ static rung_status move_symbols(walk *w, const rung_loop *loop, bool start) {
 }
 
 static rung_status loop_step(walk *w, const rung_step *step) {
-  const rung_loop *loop = &w->plan->loop[step->loop];
+  const rung_plan_loop *loop = &w->plan->loop[step->loop];
   const rung_block *block = &w->plan->block[step->block];
   const int64_t trip = scalar(w, loop->trip_ref);
   bool go = scalar(w, loop->start_ref) != 0;

@@ -294,12 +294,12 @@ static void test_log(void) {
   options.progress_self = &h;
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(&options, NULL, &host));
-  rung_log(host, RUNG_LOG_DEBUG, "not made");
+  rung_host_log(host, RUNG_LOG_DEBUG, "not made");
   CHECK_EQ_I64(h.lines, 0);
-  rung_log(host, RUNG_LOG_WARNING, "%d\nlines", 2);
+  rung_host_log(host, RUNG_LOG_WARNING, "%d\nlines", 2);
   CHECK(h.lines == 1 && h.level == RUNG_LOG_WARNING);
   CHECK_STR(h.text, "2 lines");
-  rung_log(NULL, RUNG_LOG_ERROR, "nobody");
+  rung_host_log(NULL, RUNG_LOG_ERROR, "nobody");
   rung_progress(host, "load", 3, 4);
   CHECK(h.done == 3 && h.total == 4);
   rung_progress(NULL, "load", 3, 4);
