@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Everything. See the single headers: each is the manual of its part.
+ *
+ *   status.h tensor.h host.h source.h   status codes, element types, allocator and log, where bytes come from
+ *   graph.h ops.h                       stating a model by hand or as text
+ *   weights.h                           stores of named tensors
+ *   compile.h program.h state.h         templates, programs, contexts, memory that outlives a run
+ *   model.h                             language models from files: tokens, prompts, generation
+ *   trace.h                             what ran when
+ */
+#ifndef RUNG_RUNG_H
+#define RUNG_RUNG_H
+
+#include <rung/compile.h>
+#include <rung/graph.h>
+#include <rung/host.h>
+#include <rung/model.h>
+#include <rung/ops.h>
+#include <rung/program.h>
+#include <rung/source.h>
+#include <rung/state.h>
+#include <rung/status.h>
+#include <rung/tensor.h>
+#include <rung/trace.h>
+#include <rung/weights.h>
+
+#endif
