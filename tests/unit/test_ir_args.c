@@ -92,6 +92,10 @@ static void test_integers(void) {
   CHECK(stored(RUNG_TYPE_I8, -1000) == -128);
   CHECK(stored(RUNG_TYPE_U8, -3) == 0);
   CHECK(stored(RUNG_TYPE_U8, 300) == 255);
+  CHECK(stored(RUNG_TYPE_I16, 1e9) == 32767);
+  CHECK(stored(RUNG_TYPE_U16, 1e9) == 65535);
+  CHECK(stored(RUNG_TYPE_I32, -1e19) == -2147483648.0);
+  CHECK(stored(RUNG_TYPE_U32, 1e19) == 4294967295.0);
   CHECK(stored(RUNG_TYPE_I64, 1e30) == 0x1p63);
   CHECK(stored(RUNG_TYPE_I64, (double)NAN) == 0);
   CHECK(stored(RUNG_TYPE_U64, 0x1p63) == 0x1p63);

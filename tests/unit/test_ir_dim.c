@@ -176,6 +176,14 @@ static void test_made_symbols(void) {
   CHECK_EQ_I64(upper[found.id], 24);
   CHECK_EQ_I64(upper[fresh.id], 24);
   CHECK_EQ_I64(upper[open.id], INT64_MAX);
+  int64_t only[64];
+  CHECK(rung_dims_upper(dims, lo, hi, only));
+  CHECK(memcmp(only, upper, dims->count * sizeof *only) == 0);
+  test_fault fault = {.kind = RUNG_FAULT_ALLOC, .at = 1};
+  rung_host_set_fault(host, test_fault_hit, &fault);
+  CHECK(!rung_dims_upper(dims, lo, hi, only)); /* no bound is the safe answer */
+  rung_host_set_fault(host, NULL, NULL);
+  CHECK_EQ_I64(only[found.id], INT64_MAX);
   rung_dims_release(dims);
 }
 

@@ -274,6 +274,31 @@ static void test_bodies(void) {
   rung_graph_destroy(g);
 }
 
+static void test_closed(void) {
+  for (int kind = 0; kind < 4; kind++) {
+    rung_graph *g = make();
+    const rung_value x = input(g, "x", 2, 3), yes = rung_graph_scalar(g, RUNG_TYPE_BOOL, 1);
+    rung_graph *then = relu_body(g, true);
+    branch(g, yes, x, then, relu_body(g, false));
+    switch (kind) {
+      case 0:
+        rung_graph_output(then, "z", (rung_value){then->serial, 1});
+        break;
+      case 1:
+        rung_graph_body(then);
+        break;
+      case 2:
+        input(then, "late", 1, 1);
+        break;
+      case 3:
+        rung_graph_output(g, NULL, x);
+        break;
+    }
+    CHECK_STATUS(rung_graph_status(kind == 3 ? g : then), RUNG_INVALID_ARGUMENT);
+    rung_graph_destroy(g);
+  }
+}
+
 /* ---- states */
 
 static void test_states(void) {
@@ -333,7 +358,7 @@ static void test_made_symbols(void) {
 /* ---- damage, which only a broken pass could do */
 
 static void test_verify_damage(void) {
-  for (int kind = 0; kind < 7; kind++) {
+  for (int kind = 0; kind < 11; kind++) {
     rung_graph *g = make();
     const rung_value x = input(g, "x", 2, 3), y = rung_build_relu(g, x), z = rung_build_add(g, y, x);
     rung_graph_output(g, "z", z);
@@ -359,6 +384,18 @@ static void test_verify_damage(void) {
         break;
       case 6:
         g->value[x.id].type.rank = 9;
+        break;
+      case 7:
+        g->value[y.id].result = 1;
+        break;
+      case 8:
+        g->inputs = 0;
+        break;
+      case 9:
+        g->values--;
+        break;
+      case 10:
+        g->value[y.id].type.extent[0] = (rung_dim){0};
         break;
     }
     rung_error error = {RUNG_OK, ""};
@@ -457,6 +494,7 @@ int main(void) {
   RUN(test_dims);
   RUN(test_checks);
   RUN(test_bodies);
+  RUN(test_closed);
   RUN(test_states);
   RUN(test_made_symbols);
   RUN(test_verify_damage);

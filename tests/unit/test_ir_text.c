@@ -63,9 +63,92 @@ static const char whole[] =
     "output \"y \\\"quoted\\\"\" %13\n"
     "output \"where\" %12\n";
 
+/* What steps find, and states that go through bodies. */
+static const char control[] =
+    "rung 1\n"
+    "symbol n 1..16\n"
+    "symbol steps <= 8 made\n"
+    "symbol s0 <= 2*n made\n"
+    "%0 = input {name=\"x\"} : f32[n,3]\n"
+    "%1 = constant {data=i64(8)} : i64[]\n"
+    "%2 = constant {data=bool(1)} : bool[]\n"
+    "%s3 = state {name=\"s\"} : state f32[2]\n"
+    "%s4, %5, %6 = loop %1, %2, %s3, %0 {carried=2, symbol=\"steps\", trip=8} {\n"
+    "  %0 = input {name=\"i\"} : i64[]\n"
+    "  %1 = input {name=\"c\"} : bool[]\n"
+    "  %s2 = input {name=\"s\"} : state f32[2]\n"
+    "  %3 = input {name=\"x\"} : f32[n,3]\n"
+    "  %4 = relu %s2 : f32[2]\n"
+    "  %s5 = assign %s2, %4 : state f32[2]\n"
+    "  output \"c\" %1\n"
+    "  output \"s\" %s5\n"
+    "  output \"x\" %3\n"
+    "  output \"y\" %3\n"
+    "} : state f32[2], f32[n,3], f32[steps,n,3]\n"
+    "%7 = if %2, %5 {\n"
+    "  %0 = input {name=\"x\"} : f32[n,3]\n"
+    "  output \"y\" %0\n"
+    "} else {\n"
+    "  %0 = input {name=\"x\"} : f32[n,3]\n"
+    "  %1 = concat %0, %0 {axis=0} : f32[2*n,3]\n"
+    "  output \"y\" %1\n"
+    "} : f32[s0,3]\n"
+    "%s8 = if %2, %s4 {\n"
+    "  %s0 = input {name=\"s\"} : state f32[2]\n"
+    "  output \"s\" %s0\n"
+    "} else {\n"
+    "  %s0 = input {name=\"s\"} : state f32[2]\n"
+    "  %1 = exp %s0 : f32[2]\n"
+    "  %s2 = assign %s0, %1 : state f32[2]\n"
+    "  output \"s\" %s2\n"
+    "} : state f32[2]\n"
+    "%9 = relu %s8 : f32[2]\n"
+    "output \"scan\" %6\n"
+    "output \"branch\" %7\n"
+    "output \"state\" %9\n";
+
 static void test_whole(void) {
   check_round_trip(whole);
+  check_round_trip(control);
   check_round_trip("rung 1\n");
+}
+
+/* Text behind `control` that breaks a rule over several nodes. */
+static void test_control_rules(void) {
+  static const char *const cases[][2] = {
+      {"%z = relu %s3 : f32[2]\n", "%10 relu: it uses a version of a state that is overwritten"},
+      {"%z = relu %s4 : f32[2]\n", "overwritten"},
+      {"%z = relu %s8 : f32[2]\n", NULL},
+      {"output \"old\" %s3\n", "output 'old' is a version of a state that is overwritten"},
+      {"output \"new\" %s8\n", NULL},
+      {"%z = reshape %6 {shape=[3*n*steps]} : f32[3*n*steps]\n", NULL},
+      {"%z = iota {shape=[unmade]} : i64[unmade]\n", "no step before it made"},
+      {"%z = input {name=\"late\"} : f32[steps]\n", "only known after a step"},
+      {"%z = if %2, %5 {\n%0 = input {name=\"x\"} : f32[n,3]\noutput \"y\" %0\n} else {\n%0 = input {name=\"x\"} : "
+       "f32[n,3]\n%1 = concat %0, %0 {axis=0}\noutput \"y\" %1\n} : f32[s0,3]\n",
+       "the text says f32[s0,3]"},
+      {"%z = weight {name=\"w\"} : f32[n]\n", "not constant"},
+      {"%z = input {name=\"s\"} : state f32[2]\n", "a state is no input"},
+      {"%z = state {name=\"s\"} : state f32[2]\n", "declared twice"},
+      {"%z = weight {name=\"w\"} : q4_0[]\n", "rank 0 has none"},
+      {"%z = constant {data=hex\"\"} : f32[4611686018427387904,4]\n", "64 bits"},
+      {"%z = iota {shape=[n - 17]} : i64[n - 17]\n", "below 0"},
+  };
+  for (size_t i = 0; i < RUNG_COUNT(cases); i++) {
+    rung_text text;
+    rung_text_init(&text, host);
+    rung_text_puts(&text, "rung 1\nsymbol unmade made\n");
+    rung_text_puts(&text, control + strlen("rung 1\n"));
+    rung_text_puts(&text, cases[i][0]);
+    rung_error error;
+    rung_graph *g = NULL;
+    const rung_status status = parse(text.data, &error, &g);
+    test_state.checks++;
+    const bool right = cases[i][1] ? status && strstr(error.message, cases[i][1]) : status == RUNG_OK;
+    if (!right) TEST_FAIL_("case %zu: %s: %s", i, cases[i][0], status ? error.message : "accepted");
+    rung_graph_destroy(g);
+    rung_text_finish(&text);
+  }
 }
 
 /* Names, blanks, comments, types left out: hand-written text means the same as what is printed for it. */
@@ -460,6 +543,22 @@ static void test_random_graphs(void) {
   }
 }
 
+/* Reading, copying, writing, hashing, with the n-th allocation failing. */
+static void fail_each_allocation(const char *text) {
+  for (int64_t at = 1;; at++) {
+    test_fault fault = {.kind = RUNG_FAULT_ALLOC, .at = at};
+    rung_host_set_fault(host, test_fault_hit, &fault);
+    rung_error error;
+    rung_graph *g = NULL;
+    const rung_status status = parse(text, &error, &g);
+    CHECK(status == (g ? RUNG_OK : RUNG_OUT_OF_MEMORY));
+    if (g) CHECK(whole_way(g) == !fault.hit);
+    rung_graph_destroy(g);
+    rung_host_set_fault(host, NULL, NULL);
+    if (!fault.hit) break;
+  }
+}
+
 /* Every allocation of building, printing, parsing, copying and hashing fails once. */
 static void test_memory(void) {
   generator r = {.seed = 0};
@@ -481,24 +580,15 @@ static void test_memory(void) {
       if (!fault.hit) break;
     }
   }
-  for (int64_t at = 1;; at++) { /* and of reading and writing the text that has everything */
-    test_fault fault = {.kind = RUNG_FAULT_ALLOC, .at = at};
-    rung_host_set_fault(host, test_fault_hit, &fault);
-    rung_error error;
-    rung_graph *g = NULL;
-    const rung_status status = parse(whole, &error, &g);
-    CHECK(status == (g ? RUNG_OK : RUNG_OUT_OF_MEMORY));
-    if (g) CHECK(whole_way(g) == !fault.hit);
-    rung_graph_destroy(g);
-    rung_host_set_fault(host, NULL, NULL);
-    if (!fault.hit) break;
-  }
+  fail_each_allocation(whole);
+  fail_each_allocation(control);
 }
 
 int main(void) {
   if (rung_host_create(NULL, NULL, &host)) return 1;
   const uint64_t before = rung_host_memory(host).host;
   RUN(test_whole);
+  RUN(test_control_rules);
   RUN(test_hand_written);
   RUN(test_errors);
   RUN(test_damage);
