@@ -50,7 +50,7 @@ def control_cases():
     c.want("y", -x), c.want("z", np.array([-x, x, -x]))
     yield c
     c = Case("loop_grows")
-    c.line("symbol held made\nsymbol times <= 9 made")
+    c.line("symbol held <= 64 made\nsymbol times <= 9 made")
     c.input("n", np.int64(3)), c.input("c", np.bool_(True)), c.input("x", x.reshape(2, 2))
     c.line('%y, %z = loop %n, %c, %x {carried=1, symbol="times", trip=9} {\n  %i = input {name="i"} : i64[]\n  %k = input {name="k"} : bool[]\n'
            '  %a = input {name="a"} : f32[held,2]\n  %s = concat %a, %a {axis=0}\n  %m = reduce_sum %a {axes=[0]}\n  output "go" %k\n'

@@ -9,8 +9,12 @@
  *   kv NAME SLOTS CAPACITY          a fresh kv state
  *   want NAME RELATIVE ABSOLUTE EXTENTS : numbers...   an output, within relative * largest + absolute
  *   fail STATUS text                instead of wants: refused, when built or when run, with this in the message
- *   end */
+ *   end
+ *
+ * Cases without weights and states also go through the devices: compiled, planned and run. What a device has no kernel
+ * for is counted and passed over. */
 #include <math.h>
+#include <rung/program.h>
 
 #include "structured_run.h"
 
@@ -163,6 +167,89 @@ static void check_refusal(const reader *r, rung_status status, const char *messa
   }
 }
 
+/* ---- the same on a device */
+
+static const char *const devices[] = {"ref", "cpu"};
+static struct {
+  rung_device *device[2];
+  int ran[2], without_kernel[2];
+} on;
+
+static bool takes_inputs_only(const rung_graph *g) {
+  for (uint32_t i = 0; i < g->nodes; i++) {
+    const rung_node *node = &g->node[i];
+    if (node->op == &rung_op_weight || node->op == &rung_op_state || node->op->flags & RUNG_OP_RANDOM) return false;
+  }
+  return true;
+}
+
+static rung_status prepare(int d, const rung_graph *g, rung_template **out_template, rung_program **out_program,
+                           rung_context **out_context, rung_error *error) {
+  RUNG_TRY(rung_template_create(on.device[d], g, NULL, error, out_template));
+  RUNG_TRY(rung_program_create(*out_template, NULL, 0, error, out_program));
+  RUNG_TRY(rung_context_create(*out_template, NULL, NULL, NULL, error, out_context));
+  const rung_status status = rung_context_use(*out_context, *out_program);
+  return status ? rung_fail(error, status, "%s", rung_context_message(*out_context)) : RUNG_OK;
+}
+
+static rung_status bind_and_run(run_state *run, const rung_dims *dims, const rung_program *program,
+                                rung_context *context) {
+  for (uint32_t i = 0; i < dims->symbols; i++) {
+    if (dims->symbol[i].made || run->symbol[i] == RUNG_UNBOUND) continue;
+    RUNG_TRY(rung_context_set_extent(context, dims->symbol[i].name, run->symbol[i]));
+  }
+  for (int slot = 0; slot < rung_program_inputs(program); slot++) {
+    const run_tensor *t = &run_name(run, rung_program_input_name(program, slot))->tensor;
+    rung_tensor tensor = rung_tensor_dense(t->type, t->rank, t->extent, t->data);
+    RUNG_TRY(rung_context_bind_input(context, slot, &tensor));
+  }
+  return rung_context_run(context);
+}
+
+/* `out` holds what the references gave, if `status` says so; else the device must refuse with the same status. */
+static void check_device(const reader *r, int d, const rung_graph *g, run_state *run, rung_status status,
+                         const run_tensor *out) {
+  rung_template *template_ = NULL;
+  rung_program *program = NULL;
+  rung_context *context = NULL;
+  rung_error error = {RUNG_OK, ""};
+  rung_status have = prepare(d, g, &template_, &program, &context, &error);
+  const bool no_kernel = have == RUNG_UNSUPPORTED;
+  if (no_kernel && d > 0)
+    on.without_kernel[d]++;
+  else if (have)
+    TEST_FAIL_("%s on %s: %s", r->name, devices[d], error.message);
+  if (!have) {
+    on.ran[d]++;
+    have = bind_and_run(run, g->dims, program, context);
+    test_state.checks++;
+    if (have != status)
+      TEST_FAIL_("%s on %s: %s: %s", r->name, devices[d], rung_status_name(have), rung_context_message(context));
+    for (uint32_t i = 0; !have && !status && i < g->outputs; i++) {
+      rung_tensor y;
+      CHECK_OK(rung_context_output(context, rung_program_find_output(program, g->output[i].name), &y));
+      const run_tensor got = {.type = y.type, .rank = y.rank, .data = (uint8_t *)y.data};
+      const rung_operand a = run_operand(&got);
+      double largest = 0;
+      bool same = y.rank == out[i].rank && y.type == out[i].type;
+      for (int axis = 0; same && axis < y.rank; axis++) same = y.extent[axis] == out[i].extent[axis];
+      const run_tensor dense = run_tensor_new(run, out[i].type, out[i].rank, out[i].extent);
+      run_copy(&out[i], &dense);
+      const rung_operand want = run_operand(&dense);
+      for (int64_t e = 0; same && e < run_count(&dense); e++) largest = fmax(largest, fabs(rung_load_f64(&want, e)));
+      for (int64_t e = 0; same && e < run_count(&dense); e++) {
+        const double u = rung_load_f64(&a, e), v = rung_load_f64(&want, e);
+        same = u == v || (isnan(u) && isnan(v)) || fabs(u - v) <= (d ? 4e-6 : 2e-7) * largest;
+      }
+      test_state.checks++;
+      if (!same) TEST_FAIL_("%s on %s: output %s is another", r->name, devices[d], g->output[i].name);
+    }
+  }
+  rung_context_destroy(context);
+  rung_program_release(program);
+  rung_template_release(template_);
+}
+
 /* ---- a case */
 
 static void check_text(const reader *r, const rung_graph *g) {
@@ -219,6 +306,7 @@ static void run_case(const reader *r, const rung_graph *g, const char *lines, bo
     if (strcmp(kind, "want") == 0 && !status) check_output(r, g, out, line);
     if (strcmp(kind, "fail") == 0) check_refusal(r, status, run->error.message, line);
   }
+  for (int d = 0; d < 2 && ran && !by_reference && takes_inputs_only(g); d++) check_device(r, d, g, run, status, out);
   run_finish(run);
   free(run);
   free(copy);
@@ -269,6 +357,7 @@ static void test_recorded(void) {
   reader r = {0};
   int cases = 0;
   CHECK_OK(rung_host_create(NULL, NULL, &r.host));
+  for (int d = 0; d < 2; d++) CHECK_OK(rung_device_create(r.host, devices[d], NULL, NULL, &on.device[d]));
   for (size_t i = 0; i < RUNG_COUNT(files); i++) {
     r.text = r.at = load(files[i]);
     if (!r.text) {
@@ -284,6 +373,10 @@ static void test_recorded(void) {
     free(r.text);
   }
   printf("%d cases\n", cases);
+  for (int d = 0; d < 2; d++) {
+    printf("%s: %d run, %d without a kernel\n", devices[d], on.ran[d], on.without_kernel[d]);
+    rung_device_release(on.device[d]);
+  }
   rung_host_release(r.host);
 }
 
