@@ -87,7 +87,27 @@ RUNG_API rung_type rung_graph_type_of(const rung_graph *graph, rung_value value)
 RUNG_API int rung_graph_rank_of(const rung_graph *graph, rung_value value);
 RUNG_API rung_dim rung_graph_extent_of(const rung_graph *graph, rung_value value, int axis);
 
-/* The text form. What print writes, parse reads, byte for byte. The text is the caller's to free with rung_text_free. */
+/* The text form. What print writes, parse reads, byte for byte: one statement a line, behind the line `rung 1`.
+ *
+ *   symbol rows 1..512                              a symbol that callers bind
+ *   symbol found <= 4*rows made                     one that a step binds, with its bound
+ *   %0 = input {name="x"} : f32[rows,576]           results = op operands {attributes} : types
+ *   %1 = weight {name="w"} : q4_1[576,576]
+ *   %2 = matmul %0, %1 {transpose_b=true} : f32[rows,576]  # layers.0.attention
+ *   %s3 = state {name="kv.0"} : kv f16[3,64,64]     %s: a version of a state; `state f32[...]` for dense ones
+ *   %4 = if %c, %2 {                                bodies have statements and values of their own
+ *     ...
+ *   } else {
+ *     ...
+ *   } : f32[rows,576]
+ *   output "y" %4
+ *
+ * Attributes that have their default are left out. Numbers keep every bit; short constants show as f32(1, 2.5), others as
+ * hex"00ff" or base64"...". A comment behind a node is its label, other comments are skipped. Types of results may be left
+ * out; those given must be what the op's shape rule says. Values may have any names, print numbers them.
+ * Errors of parse begin with "line 3, column 10: ". A graph that parse gives has been verified.
+ *
+ * The text is the caller's to free with rung_text_free. */
 RUNG_API RUNG_CHECKED rung_status rung_graph_print(const rung_graph *graph, rung_error *error, char **out_text, size_t *out_bytes);
 RUNG_API void rung_text_free(rung_host *host, char *text, size_t bytes);
 RUNG_API RUNG_CHECKED rung_status rung_graph_parse(rung_host *host, const char *text, size_t bytes, rung_error *error, rung_graph **out_graph);

@@ -299,7 +299,8 @@ static rung_status read_bodies(parser *p, rung_graph *graph, statement *n) {
   do {
     const char *at = p->lex.at;
     if (n->bodies && !rung_lex_accept(&p->lex, '{')) return expected(p, "'{'");
-    if (n->bodies == RUNG_MAX_OPERANDS) return refuse(p, at, RUNG_CORRUPT_FILE, "too many bodies");
+    /* Before they are made: a body takes far more memory than its text. */
+    if (n->bodies == n->op->bodies) return refuse(p, at, RUNG_CORRUPT_FILE, "%s has %u bodies", n->op->name, n->bodies);
     if (!rung_arena_grow(&p->arena, (void **)&n->body, &n->body_capacity, n->bodies + 1, sizeof *n->body)) {
       return no_memory(p);
     }
