@@ -152,6 +152,7 @@ typedef struct rung_plan {
 #undef X
   int64_t lo[RUNG_MAX_SYMBOLS], ceiling[RUNG_MAX_SYMBOLS]; /* accepted range of every symbol */
   uint32_t ragged[3];     /* input slots of offsets, slot and past where the graph has kv states, else RUNG_NONE */
+  rung_dim ragged_rows;   /* the rows that they divide */
   uint64_t arena_bytes;   /* reserved at the ceiling */
   uint64_t scratch_bytes; /* largest step, at the ceiling */
 } rung_plan;

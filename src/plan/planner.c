@@ -356,6 +356,7 @@ static void note_ragged(rung_planner *p, const rung_scope *scope, const rung_nod
   for (uint32_t i = 0; i < 3; i++) {
     const rung_root *root = &p->plan->root[p->plan->ref[scope->ref[node->in[3 + i]]].root];
     if (root->kind == RUNG_ROOT_INPUT) p->plan->ragged[i] = root->index;
+    p->plan->ragged_rows = rung_graph_value_type(scope->graph, node->in[1])->extent[0];
   }
 }
 

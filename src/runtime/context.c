@@ -158,7 +158,7 @@ rung_status rung_context_use(rung_context *c, rung_program *program) {
 
 /* ---- binding */
 
-static rung_status need_program(rung_context *c) {
+rung_status rung_context_ready(rung_context *c) {
   if (!c) return RUNG_INVALID_ARGUMENT;
   c->error = (rung_error){0};
   return c->program ? RUNG_OK : rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "the context has no program; call rung_context_use first");
@@ -205,7 +205,7 @@ static rung_status own_space(rung_context *c, uint32_t root, uint64_t bytes, con
 }
 
 rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor *tensor) {
-  RUNG_TRY(need_program(c));
+  RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
   if (slot < 0 || (uint32_t)slot >= plan->inputs || !tensor || (!tensor->data && tensor_bytes(tensor)))
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "bind: there is no input %d, or no data", slot);
@@ -225,7 +225,7 @@ rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor
 }
 
 rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent, void **out_data) {
-  RUNG_TRY(need_program(c));
+  RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
   if (slot < 0 || (uint32_t)slot >= plan->inputs || !extent || !out_data)
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "input: there is no input %d, or an argument is missing", slot);
@@ -242,7 +242,7 @@ rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent,
 }
 
 rung_status rung_context_bind_output(rung_context *c, int slot, const rung_tensor *tensor) {
-  RUNG_TRY(need_program(c));
+  RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
   if (slot < 0 || (uint32_t)slot >= plan->outputs) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "bind: there is no output %d", slot);
   const rung_plan_output *out = &plan->output[slot];
@@ -260,7 +260,7 @@ rung_status rung_context_bind_output(rung_context *c, int slot, const rung_tenso
 }
 
 rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t value) {
-  RUNG_TRY(need_program(c));
+  RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
   const int s = symbol ? rung_dims_find_symbol(&plan->dims, symbol, strlen(symbol)) : -1;
   if (s < 0) return rung_fail(&c->error, RUNG_NOT_FOUND, "there is no symbol \"%s\"", symbol ? symbol : "");
@@ -268,64 +268,6 @@ rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t
     return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64, symbol, value, plan->lo[s],
                      plan->ceiling[s]);
   c->extent[s] = value < 0 ? RUNG_UNBOUND : value;
-  return RUNG_OK;
-}
-
-/* ---- ragged rows */
-
-static rung_status check_rows(rung_context *c, const rung_rows *rows, int32_t count) {
-  if (!c->state) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "rows: the context has no state");
-  for (int32_t i = 0; i < count; i++) {
-    if (rows[i].slot < 0 || rows[i].slot >= c->state->sequences)
-      return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "rows: entry %d names sequence %d of %d", i, rows[i].slot, c->state->sequences);
-    if (rows[i].count < 0) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "rows: entry %d has %d rows", i, rows[i].count);
-    for (int32_t j = 0; j < i; j++)
-      if (rows[j].slot == rows[i].slot) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "rows: entries %d and %d both name sequence %d", j, i, rows[i].slot);
-  }
-  return RUNG_OK;
-}
-
-rung_status rung_context_set_rows(rung_context *c, const rung_rows *rows, int32_t count) {
-  RUNG_TRY(need_program(c));
-  const rung_plan *plan = c->program->plan;
-  if (count < 0 || (count && !rows)) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "rows: %d entries", count);
-  for (int i = 0; i < 3; i++)
-    if (plan->ragged[i] == RUNG_NONE) return rung_fail(&c->error, RUNG_UNSUPPORTED, "rows: the graph has no ragged inputs");
-  RUNG_TRY(check_rows(c, rows, count));
-  void *data[3];
-  for (int i = 0; i < 3; i++) RUNG_TRY(rung_context_input(c, (int)plan->ragged[i], (int64_t[]){count + (i == 0)}, &data[i]));
-  int32_t *offsets = data[0], *slot = data[1], *past = data[2];
-  int64_t total = 0;
-  for (int32_t i = 0; i < count; i++) {
-    offsets[i] = (int32_t)total;
-    slot[i] = rows[i].slot;
-    past[i] = (int32_t)c->state->length[rows[i].slot];
-    total += rows[i].count;
-    if (total > INT32_MAX) return rung_fail(&c->error, RUNG_OVERFLOW, "rows: more than 2^31 rows");
-  }
-  offsets[count] = (int32_t)total;
-  return RUNG_OK;
-}
-
-/* Inputs that a caller filled by hand are held to the same rules. */
-static rung_status read_rows(rung_context *c, int64_t total_rows) {
-  const rung_plan *plan = c->program->plan;
-  if (plan->ragged[0] == RUNG_NONE) return RUNG_OK;
-  const rung_tensor *offsets = &c->input[plan->ragged[0]].tensor, *slot = &c->input[plan->ragged[1]].tensor, *past = &c->input[plan->ragged[2]].tensor;
-  const int64_t n = slot->extent[0];
-  const int32_t *o = offsets->data, *s = slot->data, *p = past->data;
-  if (n > INT32_MAX || offsets->extent[0] != n + 1 || past->extent[0] != n)
-    return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "ragged inputs: %" PRId64 " offsets, %" PRId64 " slots, %" PRId64 " pasts", offsets->extent[0], n, past->extent[0]);
-  if (o[0] != 0) return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "ragged inputs: offsets begin at %d, not 0", o[0]);
-  for (int64_t i = 0; i < n; i++) {
-    if (o[i + 1] < o[i]) return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "ragged inputs: offset %" PRId64 " falls from %d to %d", i + 1, o[i], o[i + 1]);
-    if (s[i] < 0 || s[i] >= c->state->sequences || p[i] != c->state->length[s[i]])
-      return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "ragged inputs: entry %" PRId64 " names sequence %d with %d past positions", i, s[i], p[i]);
-    for (int64_t j = 0; j < i; j++)
-      if (s[j] == s[i]) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "ragged inputs: sequence %d appears twice", s[i]);
-  }
-  if (total_rows >= 0 && o[n] != total_rows)
-    return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "ragged inputs: offsets end at %d, there are %" PRId64 " rows", o[n], total_rows);
   return RUNG_OK;
 }
 
@@ -448,7 +390,7 @@ static rung_status grow_states(rung_context *c, const int32_t *offsets, const in
 }
 
 rung_status rung_context_run(rung_context *c) {
-  RUNG_TRY(need_program(c));
+  RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
   atomic_store(&c->cancel, 0);
   int64_t symbol[RUNG_MAX_SYMBOLS];
@@ -461,7 +403,8 @@ rung_status rung_context_run(rung_context *c) {
   const int32_t *offsets = NULL, *slot = NULL;
   int64_t n = 0;
   if (ragged) {
-    RUNG_TRY(read_rows(c, -1));
+    RUNG_TRY(rung_context_check_rows(c));
+    RUNG_TRY(rung_context_check_total(c, now));
     offsets = c->input[plan->ragged[0]].tensor.data;
     slot = c->input[plan->ragged[1]].tensor.data;
     n = c->input[plan->ragged[1]].tensor.extent[0];
@@ -491,7 +434,7 @@ rung_status rung_context_run(rung_context *c) {
 }
 
 rung_status rung_context_output(rung_context *c, int slot, rung_tensor *out_tensor) {
-  RUNG_TRY(need_program(c));
+  RUNG_TRY(rung_context_ready(c));
   if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor || !c->result[slot].data)
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output: there is no output %d, or no run has made it", slot);
   const rung_tensor *t = &c->result[slot];

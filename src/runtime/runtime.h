@@ -100,6 +100,8 @@ struct rung_state {
   rung_state_item *item; /* in the order of the plan's states */
   uint32_t items;
   int64_t *length;   /* [sequences] */
+  uint64_t *mark;    /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
+  uint64_t mark_stamp;
 };
 /* Memory for positions [past, past + count) of a sequence in every class. */
 rung_status rung_state_grow(rung_state *state, int32_t slot, int64_t past, int64_t count, rung_error *error);
@@ -165,6 +167,11 @@ rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, run
 /* Pages that buffers touch at these dims, in bytes. */
 rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page, rung_error *error, uint64_t *out_bytes);
 uint64_t rung_plan_scratch(const rung_plan *plan, const rung_resolved *resolved);
+/* Clears the message; refuses contexts without a program (context.c). */
+rung_status rung_context_ready(rung_context *context);
+/* Ragged inputs as they are bound (rows.c). */
+rung_status rung_context_check_rows(rung_context *context);
+rung_status rung_context_check_total(rung_context *context, const rung_resolved *now);
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
 rung_status rung_context_commit(rung_context *context, rung_resolved *now);

@@ -98,7 +98,8 @@ static rung_status fill(rung_state *s, rung_error *error) {
   while (next_state(graph, &at)) s->items++;
   s->item = rung_host_array(s->host, s->items, sizeof *s->item);
   s->length = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->length);
-  if (!s->item || !s->length) return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
+  s->mark = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->mark);
+  if (!s->item || !s->length || !s->mark) return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
   at = 0;
   for (uint32_t i = 0; i < s->items; i++) {
     const rung_node *node = next_state(graph, &at);
@@ -152,6 +153,7 @@ void rung_state_release(rung_state *s) {
   for (uint32_t i = 0; s->item && i < s->items; i++) rung_region_finish(&s->item[i].region);
   rung_host_free(s->host, RUNG_MEMORY_host, s->item, s->items * sizeof *s->item);
   rung_host_free(s->host, RUNG_MEMORY_host, s->length, (size_t)s->sequences * sizeof *s->length);
+  rung_host_free(s->host, RUNG_MEMORY_host, s->mark, (size_t)s->sequences * sizeof *s->mark);
   rung_host *host = s->host;
   rung_template_release(s->template_);
   rung_host_free(host, RUNG_MEMORY_host, s, sizeof *s);
