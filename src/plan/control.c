@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/attrs.h"
+#include "ops/op_table.h"
 #include "plan/planner.h"
 
 static bool is_state(const rung_value_type *type) { return type->kind != RUNG_VALUE_TENSOR; }
@@ -23,6 +24,29 @@ static bool is_made_symbol(rung_planner *p, rung_dim dim, uint32_t *out_symbol) 
   return true;
 }
 
+/* A body may read a state's version as a plain value, while the same node writes the next version into the same memory:
+ * such a capture is copied before the control step. Gives references by operand; captures begin at operand `own`. */
+static rung_status settle_captures(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t own, uint32_t **out_ref) {
+  uint32_t *ref = rung_arena_array(&p->plan->arena, node->n_in + 1, sizeof *ref);
+  if (!ref) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
+  const uint32_t shift = node->op == &rung_op_loop ? 0 : 1; /* the condition of an if is no input of its bodies */
+  bool writes = false;
+  for (uint32_t r = 0; r < node->results; r++) writes |= is_state(rung_graph_value_type(scope->graph, node->first_value + r));
+  for (uint32_t k = 0; k < node->n_in; k++) {
+    const rung_value_type *type = rung_graph_value_type(scope->graph, node->in[k]);
+    bool plain = false;
+    for (uint32_t b = 0; b < node->bodies && k >= own; b++)
+      plain |= !is_state(rung_graph_value_type(node->body[b], body_input(node->body[b], k - shift)));
+    ref[k] = scope->ref[node->in[k]];
+    if (!writes || !plain || !is_state(type)) continue;
+    const uint32_t from = ref[k];
+    ref[k] = rung_planner_buffer_ref(p, type);
+    RUNG_TRY(rung_planner_copy(p, from, ref[k], node->label));
+  }
+  *out_ref = ref;
+  return RUNG_OK;
+}
+
 /* ---- if */
 
 /* Gives the results' symbols the extents that this branch found. */
@@ -38,11 +62,15 @@ static rung_status bind_extents(rung_planner *p, const rung_node *node, const ru
   return RUNG_OK;
 }
 
-static rung_status plan_branch(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t index, const uint32_t *result) {
+static rung_status plan_branch(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t index, const uint32_t *capture,
+                               const uint32_t *result) {
   const rung_graph *body = node->body[index];
   rung_scope inner;
   RUNG_TRY(rung_planner_scope(p, body, &inner));
-  for (uint32_t i = 0; i < body->inputs; i++) inner.ref[body_input(body, i)] = scope->ref[node->in[1 + i]];
+  for (uint32_t i = 0; i < body->inputs; i++) {
+    const uint32_t value = body_input(body, i);
+    inner.ref[value] = is_state(rung_graph_value_type(body, value)) ? scope->ref[node->in[1 + i]] : capture[1 + i];
+  }
   RUNG_TRY(rung_planner_nodes(p, &inner));
   for (uint32_t r = 0; r < node->results; r++) {
     const rung_value_type *type = rung_graph_value_type(scope->graph, node->first_value + r);
@@ -60,6 +88,8 @@ static rung_status plan_branch(rung_planner *p, rung_scope *scope, const rung_no
 }
 
 rung_status rung_planner_if(rung_planner *p, rung_scope *scope, const rung_node *node) {
+  uint32_t *capture;
+  RUNG_TRY(settle_captures(p, scope, node, 1, &capture));
   const uint32_t step = rung_planner_step(p, RUNG_STEP_IF, node->op, node->attrs, node->label);
   if (step == RUNG_NONE) return p->status;
   p->plan->step[step].in = push_copy(p, scope->ref[node->in[0]]);
@@ -78,7 +108,7 @@ rung_status rung_planner_if(rung_planner *p, rung_scope *scope, const rung_node 
   p->plan->step[step].block = block;
   for (uint32_t b = 0; b < 2; b++) {
     const uint32_t first = p->plan->steps;
-    RUNG_TRY(plan_branch(p, scope, node, b, result));
+    RUNG_TRY(plan_branch(p, scope, node, b, capture, result));
     p->plan->block[block + b] = (rung_block){first, p->plan->steps};
   }
   p->plan->step[step].end = p->plan->steps;
@@ -157,7 +187,7 @@ static rung_status add_scan(rung_planner *p, rung_scope *scope, const rung_node 
   return RUNG_OK;
 }
 
-static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node *node, rung_plan_loop *loop) {
+static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node *node, const uint32_t *capture, rung_plan_loop *loop) {
   const rung_graph *body = node->body[0];
   const uint32_t carried = (uint32_t)((const rung_loop_attrs *)node->attrs)->carried;
   rung_scope inner;
@@ -173,7 +203,7 @@ static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node
   }
   inner.ref[body_input(body, 0)] = loop->iteration_ref;
   inner.ref[body_input(body, 1)] = loop->condition_in_ref;
-  for (uint32_t i = FIRST + carried; i < node->n_in; i++) inner.ref[body_input(body, i)] = scope->ref[node->in[i]];
+  for (uint32_t i = FIRST + carried; i < node->n_in; i++) inner.ref[body_input(body, i)] = capture[i];
   RUNG_TRY(rung_planner_nodes(p, &inner));
   for (uint32_t c = 0, j = 0; j < carried; j++) {
     if (is_state(rung_graph_value_type(body, body_input(body, FIRST + j)))) continue;
@@ -191,6 +221,8 @@ static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node
 }
 
 rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_node *node) {
+  uint32_t *capture;
+  RUNG_TRY(settle_captures(p, scope, node, FIRST + (uint32_t)((const rung_loop_attrs *)node->attrs)->carried, &capture));
   const uint32_t step = rung_planner_step(p, RUNG_STEP_LOOP, node->op, node->attrs, node->label);
   const uint32_t at = RUNG_PUSH(p, loop), block = RUNG_PUSH(p, block);
   if (step == RUNG_NONE || at == RUNG_NONE || block == RUNG_NONE) return p->status;
@@ -203,7 +235,7 @@ rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_nod
   loop.condition_in_ref = scalar_buffer(p, RUNG_TYPE_BOOL);
   if (p->status) return p->status;
   const uint32_t first = p->plan->steps;
-  RUNG_TRY(plan_body(p, scope, node, &loop));
+  RUNG_TRY(plan_body(p, scope, node, capture, &loop));
   p->plan->loop[at] = loop;
   p->plan->block[block] = (rung_block){first, p->plan->steps};
   p->plan->step[step].loop = at;

@@ -13,32 +13,29 @@ static void touch(uses *u, uint32_t root, uint32_t step) {
   if (u->last[root] == RUNG_NONE || step > u->last[root]) u->last[root] = step;
 }
 
-/* A value from outside a loop that its body reads stays until the loop ends: the next iteration reads it again. Loops are
- * visited inner first, so that an inner loop's extension is seen by the outer one. */
+/* A value from outside a loop that is touched inside stays until the loop has ended: the next iteration reads it again. What
+ * the loop itself reads of an iteration (condition, carried values, slices of scans) it reads behind the body's last step.
+ * Both therefore live up to the step behind the loop, so that no step of the body may take over their memory. Loops are
+ * visited inner first: what an inner loop touches is seen by the outer one. */
 static void extend_over_loops(const rung_plan *plan, uses *u) {
   for (uint32_t i = plan->steps; i-- > 0;) {
     const rung_step *loop = &plan->step[i];
     if (loop->kind != RUNG_STEP_LOOP) continue;
-    for (uint32_t s = i + 1; s < loop->end; s++) {
-      const rung_step *step = &plan->step[s];
-      for (uint32_t r = step->in; r < step->in + step->n_in; r++) {
-        const uint32_t root = plan->ref[r].root;
-        if (u->first[root] <= i && u->last[root] < loop->end - 1) u->last[root] = loop->end - 1;
-      }
-    }
     const rung_plan_loop *info = &plan->loop[loop->loop];
     const uint32_t held[] = {info->iteration_ref, info->condition_in_ref, info->condition_ref, info->trip_ref, info->start_ref};
-    for (size_t h = 0; h < RUNG_COUNT(held); h++) touch(u, plan->ref[held[h]].root, i), touch(u, plan->ref[held[h]].root, loop->end - 1);
+    for (size_t h = 0; h < RUNG_COUNT(held); h++) touch(u, plan->ref[held[h]].root, i), touch(u, plan->ref[held[h]].root, loop->end);
     for (uint32_t c = info->carried; c < info->carried + info->n_carried; c++) {
       const rung_carried *carried = &plan->carried[c];
       touch(u, plan->ref[carried->start_ref].root, i);
-      touch(u, carried->root_in, i), touch(u, carried->root_in, loop->end - 1);
-      touch(u, carried->root_out, i), touch(u, carried->root_out, loop->end - 1);
+      touch(u, carried->root_in, i), touch(u, carried->root_in, loop->end);
+      touch(u, carried->root_out, i), touch(u, carried->root_out, loop->end);
     }
     for (uint32_t c = info->scan; c < info->scan + info->n_scan; c++) {
-      touch(u, plan->ref[plan->scan[c].ref].root, i), touch(u, plan->ref[plan->scan[c].ref].root, loop->end - 1);
-      touch(u, plan->ref[plan->scan[c].body_ref].root, loop->end - 1);
+      touch(u, plan->ref[plan->scan[c].ref].root, i), touch(u, plan->ref[plan->scan[c].ref].root, loop->end);
+      touch(u, plan->ref[plan->scan[c].body_ref].root, loop->end);
     }
+    for (uint32_t r = 0; r < plan->roots; r++)
+      if (u->first[r] <= i && u->last[r] != RUNG_NONE && u->last[r] > i && u->last[r] < loop->end) u->last[r] = loop->end;
   }
   /* The pair changes places, so whichever buffer holds the final value must last as long as either. */
   for (uint32_t c = 0; c < plan->carrieds; c++) {

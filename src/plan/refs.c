@@ -113,11 +113,41 @@ bool rung_ref_covers_root(rung_planner *p, const rung_ref *ref) {
          rung_dim_same(rung_planner_bytes(p, &type), p->plan->buffer[root->buffer].bytes);
 }
 
+static bool makes_state(const rung_graph *graph, const rung_node *node) {
+  for (uint32_t r = 0; r < node->results; r++)
+    if (rung_graph_value_type(graph, node->first_value + r)->kind != RUNG_VALUE_TENSOR) return true;
+  return false;
+}
+
+/* Is a view of a state, or a view of that, still read when a later version of a state has been written? All versions share
+ * memory, so such a reader would see the wrong one. States are few: any write counts. */
+static bool outlives_version(rung_planner *p, const rung_graph *graph, const rung_node *view) {
+  uint8_t *derived = rung_arena_alloc(&p->plan->arena, graph->values + 1);
+  if (!derived) {
+    rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
+    return true;
+  }
+  derived[view->first_value] = 1;
+  bool written = false;
+  for (const rung_node *node = view + 1; node < graph->node + graph->nodes; node++) {
+    written |= !(node->op->flags & RUNG_OP_DECLARES) && makes_state(graph, node);
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      if (!derived[node->in[i]]) continue;
+      if (written) return true;
+      if (node->op->flags & RUNG_OP_VIEW) derived[node->first_value] = 1;
+    }
+  }
+  for (uint32_t i = 0; i < graph->outputs; i++)
+    if (written && derived[graph->output[i].value]) return true;
+  return false;
+}
+
 uint32_t rung_planner_view(rung_planner *p, const rung_graph *graph, const rung_node *node, uint32_t operand_ref) {
   const rung_value_type *in = rung_graph_value_type(graph, node->in[0]);
   const rung_value_type *out = rung_graph_value_type(graph, node->first_value);
   const rung_ref *source = &p->plan->ref[operand_ref];
   if (source->layout || !node->op->view || in->type != out->type) return RUNG_NONE;
+  if (p->plan->root[source->root].kind == RUNG_ROOT_STATE && outlives_version(p, graph, node)) return RUNG_NONE;
   rung_view_rule rule = {.dims = p->dims, .attrs = node->attrs, .in = in, .out = out, .in_stride = source->stride,
                          .out_offset = rung_dims_constant(p->dims, 0)};
   if (!node->op->view(&rule)) return RUNG_NONE;
