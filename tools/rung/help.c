@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Text of --help, of the whole command and of each subcommand.
+ * Text of --help, of the whole command and of each subcommand. */
 #include "help.h"
 
 #include <string.h>
