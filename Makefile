@@ -4,14 +4,6 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CONFIGURE = cmake -S . -B build/release -DCMAKE_BUILD_TYPE=RelWithDebInfo
 
-define QUESTION
-<|im_start|>user
-What is the capital of France? Answer in one sentence.<|im_end|>
-<|im_start|>assistant
-
-endef
-export QUESTION
-
 .PHONY: all build demo test test-long bench format clean
 all: build
 
@@ -21,10 +13,7 @@ build:
 	@cmake --build build/release -j $(JOBS)
 
 demo:
-	@sh scripts/setup.sh
-	@$(MAKE) --no-print-directory build >&2
-	@model=$$($(PYTHON) scripts/models.py fetch smollm2) && \
-	  build/release/rung generate -m "$$model" -p "$$QUESTION" -n 64 --temp 0
+	@PYTHON="$(PYTHON)" MAKE="$(MAKE)" sh scripts/demo.sh
 
 test:
 	@sh scripts/setup.sh test

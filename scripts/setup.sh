@@ -12,9 +12,8 @@ need() { # need PACKAGE TEST...: remembers the package unless the test passes
 }
 # PCRE2's header asks for a width before it is included.
 header_pcre2() { printf '#define PCRE2_CODE_UNIT_WIDTH 8\n#include <pcre2.h>\n' | cc -E -x c - >/dev/null 2>&1; }
-# Some releases have clang's run-time libraries in a package of their own, others in one that clang pulls in.
 clang_runtime() {
-  ! apt-cache show libclang-rt-dev || printf 'int LLVMFuzzerTestOneInput(void);int LLVMFuzzerTestOneInput(void){return 0;}' |
+  printf 'int LLVMFuzzerTestOneInput(void);int LLVMFuzzerTestOneInput(void){return 0;}' |
     clang -fsanitize=fuzzer,address -x c - -o /dev/null
 }
 header() { echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
@@ -36,6 +35,7 @@ if [ "${1:-}" = test ]; then
   need g++ command -v c++
   need clang command -v clang
   need libclang-rt-dev clang_runtime
+  need llvm command -v llvm-profdata
   need gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
   need libc6-dev-arm64-cross test -d /usr/aarch64-linux-gnu/include
   need qemu-user command -v qemu-aarch64
@@ -44,9 +44,8 @@ fi
 missing=${missing# }
 [ -n "$missing" ] || exit 0
 
-command="apt-get install -y --no-install-recommends $missing"
 if ! command -v apt-get >/dev/null 2>&1; then
-  echo "setup: please install what these Debian packages hold: $missing" >&2
+  echo "setup: something is missing, and this system has no apt-get. Please install what these Debian packages hold: $missing" >&2
   exit 1
 fi
 if [ "$(id -u)" = 0 ]; then
@@ -54,12 +53,16 @@ if [ "$(id -u)" = 0 ]; then
 elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
   as_root=sudo
 else
-  echo "setup: packages are missing; please type: sudo apt-get update && sudo $command" >&2
+  echo "setup: packages are missing. Please type this, then run the same command again:" >&2
+  echo "    sudo apt-get update && sudo apt-get install -y --no-install-recommends $missing" >&2
   exit 1
 fi
 echo "setup: installing $missing" >&2
-export DEBIAN_FRONTEND=noninteractive
 {
   $as_root apt-get update -qq
-  $as_root env DEBIAN_FRONTEND=noninteractive $command
-} >&2
+  # Some releases have clang's run-time libraries in a package of their own, others in one that clang pulls in.
+  case " $missing " in
+    *" libclang-rt-dev "*) apt-cache show libclang-rt-dev >/dev/null 2>&1 || missing=$(echo "$missing" | sed 's/ *libclang-rt-dev//') ;;
+  esac
+  [ -z "$missing" ] || $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+} </dev/null >&2
