@@ -34,8 +34,12 @@ static int64_t axis_bytes(const rung_operand *o, int axis) { return o->stride[ax
 
 /* Do axes [0, end) lie so that one distance, that of the last of them, leads from row to row? */
 static bool one_distance(const rung_operand *o, int end) {
-  for (int i = 0; i + 1 < end; i++)
-    if (o->extent[i] != 1 && o->stride[i] != o->stride[i + 1] * o->extent[i + 1]) return false;
+  int64_t next = o->stride[end - 1] * o->extent[end - 1];
+  for (int i = end - 1; i-- > 0;) {
+    if (o->extent[i] == 1) continue;
+    if (o->stride[i] != next) return false;
+    next *= o->extent[i];
+  }
   return true;
 }
 
@@ -464,13 +468,12 @@ static bool widens(rung_type type) {
   return narrow_float(type) || (type != RUNG_TYPE_A8 && rung_type_get(type)->class_ == RUNG_CLASS_BLOCK);
 }
 
-bool rung_product_fits(const rung_match *match, char *why) {
+bool rung_product_fits(const rung_match *match, int a, char *why) {
+  const rung_value_type *b = match->in[1];
   if (!narrow_float(match->out[0].type)) return refuse(why, "gives f32, f16 and bf16");
-  if (match->in[0]->type != RUNG_TYPE_A8 && !narrow_float(match->in[0]->type))
-    return refuse(why, "takes f32, f16 and bf16 rows");
-  if (match->in[0]->type == RUNG_TYPE_A8 ? !match->in[1]->layout : !widens(match->in[1]->type))
-    return refuse(why, "has no way to read b");
-  if (match->in[1]->layout && match->in[1]->rank != 2) return refuse(why, "takes one packed matrix only");
+  if (a == RUNG_ANY_TYPE && !narrow_float(match->in[0]->type)) return refuse(why, "takes rows of f32, f16 and bf16");
+  if (!b->layout && !widens(b->type)) return refuse(why, "has no way to read b");
+  if (b->layout && b->rank != 2) return refuse(why, "takes one packed matrix only");
   if (match->node->op != &rung_op_grouped_matmul) return true;
   const rung_grouped_matmul_attrs *attrs = match->node->attrs;
   if (attrs->interleave && attrs->interleave != RUNG_PANEL) return refuse(why, "takes members in turn by 16 only");

@@ -84,7 +84,7 @@ void rung_product_fill(const rung_product *p, int64_t panel, int64_t k0, int64_t
 
 /* Conditions beyond types and layouts: of matmul and grouped_matmul, and of fused: is it a product of these types (b in
  * its type's layout) with an epilogue that strips can do? */
-bool rung_product_fits(const rung_match *match, char *why);
+bool rung_product_fits(const rung_match *match, int a, char *why);
 bool rung_product_fits_fused(const rung_match *match, int a, int b, char *why);
 rung_status rung_product_prepare(const rung_cpu_prepare *in, const void **out_prepared);
 
