@@ -305,19 +305,29 @@ BLOCK_LIST(X)
   }                                                                                                   \
   static void unpack_##NAME(const uint8_t *panel, int64_t rows, int64_t k, uint8_t *const *out_row) { \
     unpack_panel(&shape_##NAME, panel, rows, k, out_row);                                             \
-  }                                                                                                   \
-  static void row_##NAME(const uint8_t *form, int64_t n, int64_t k, float *out) {                     \
-    read_row(&shape_##NAME, RUNG_TYPE_##NAME, form, n, k, out);                                       \
   }
 PLAIN_LIST(X)
 BLOCK_LIST(X)
 #undef X
 
-    /* ---- bf16: pairs along k, the last one filled up with zero */
-
-    static uint64_t bytes_BF16(int64_t k) {
-  return (uint64_t)((k + 1) / 2) * 64;
+#define X(NAME, text, elements, bytes, packed_bytes)                              \
+  static void row_##NAME(const uint8_t *form, int64_t n, int64_t k, float *out) { \
+    read_row(&shape_##NAME, RUNG_TYPE_##NAME, form, n, k, out);                   \
+  }
+BLOCK_LIST(X)
+#undef X
+static void row_F32(const uint8_t *form, int64_t n, int64_t k, float *out) {
+  const uint8_t *column = form + (uint64_t)(n / RUNG_PANEL) * bytes_F32(k) + n % RUNG_PANEL * 4;
+  for (int64_t i = 0; i < k; i++) memcpy(out + i, column + i * 64, 4);
 }
+static void row_F16(const uint8_t *form, int64_t n, int64_t k, float *out) {
+  const uint8_t *column = form + (uint64_t)(n / RUNG_PANEL) * bytes_F16(k) + n % RUNG_PANEL * 2;
+  for (int64_t i = 0; i < k; i++) out[i] = rung_f16_to_f32(load16(column + i * 32));
+}
+
+/* ---- bf16: pairs along k, the last one filled up with zero */
+
+static uint64_t bytes_BF16(int64_t k) { return (uint64_t)((k + 1) / 2) * 64; }
 static int64_t bf16_at(int64_t k, int64_t c) { return k / 2 * 64 + 4 * c + 2 * (k % 2); }
 static void pack_BF16(const uint8_t *const *row, int64_t rows, int64_t k, uint8_t *out_panel) {
   if (rows < RUNG_PANEL || k % 2) memset(out_panel, 0, bytes_BF16(k));
