@@ -98,6 +98,17 @@ static void merge_in_place(rung_planner *p, uses *u) {
   }
 }
 
+static rung_status too_large(rung_planner *p, rung_dim bytes) {
+  rung_text text;
+  rung_text_init(&text, p->host);
+  rung_dims_print(p->dims, bytes, &text);
+  const rung_status status =
+      rung_planner_fail(p, RUNG_OVERFLOW, "plan: a buffer of %.*s bytes passes the address space at the ceiling; lower the ceiling of its symbols or declare a bound",
+                        text.length < 160 ? (int)text.length : 160, text.length ? text.data : "");
+  rung_text_finish(&text);
+  return status;
+}
+
 rung_status rung_planner_lifetimes(rung_planner *p) {
   rung_plan *plan = p->plan;
   uses u = {rung_arena_array(&plan->arena, plan->roots + 1, sizeof(uint32_t)), rung_arena_array(&plan->arena, plan->roots + 1, sizeof(uint32_t))};
@@ -115,8 +126,7 @@ rung_status rung_planner_lifetimes(rung_planner *p) {
     buffer->last = u.last[i];
     const int64_t bound = rung_planner_upper(p, buffer->bytes);
     if (p->status) return p->status;
-    if (bound == INT64_MAX || bound < 0)
-      return rung_planner_fail(p, RUNG_OVERFLOW, "plan: a buffer has no bound within the address space; declare a bound for its symbols");
+    if (bound == INT64_MAX || bound < 0) return too_large(p, buffer->bytes);
     buffer->bound = (uint64_t)bound;
   }
   return RUNG_OK;

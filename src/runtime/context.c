@@ -255,7 +255,8 @@ rung_status rung_context_bind_output(rung_context *c, int slot, const rung_tenso
     c->output[slot] = (rung_bound){.tensor = *tensor, .set = true};
     data = tensor->data;
   }
-  if (c->root[out->root] != data) c->root[out->root] = data, c->root_stamp++;
+  /* Memory of the context may not be committed yet: while the output was the caller's, runs left it alone. */
+  if (c->root[out->root] != data) c->root[out->root] = data, c->root_stamp++, c->commit_stamp++;
   return RUNG_OK;
 }
 
@@ -335,19 +336,49 @@ static bool is_callers(const rung_context *c, const rung_root *root) {
   return root->kind == RUNG_ROOT_OUTPUT && c->output[root->index].set;
 }
 
-rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
+/* Sizes found during the run come after check_outputs: what the caller bound must hold them as well. */
+static rung_status check_output(rung_context *c, uint32_t slot, int64_t bytes) {
+  const rung_tensor *bound = &c->output[slot].tensor;
+  if (bytes == RUNG_UNBOUND || bytes <= 0 || (uint64_t)bytes <= tensor_bytes(bound)) return RUNG_OK;
+  return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "output \"%s\" needs %" PRId64 " bytes, the bound tensor has %" PRIu64, c->program->plan->output[slot].name,
+                   bytes, tensor_bytes(bound));
+}
+
+static rung_status commit_all(rung_context *c, const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
   for (uint32_t i = 0; i < plan->roots; i++) {
     const rung_root *root = &plan->root[i];
     if (root->buffer == RUNG_NONE) continue;
     const rung_buffer *b = &plan->buffer[root->buffer];
     const int64_t bytes = now->dim[b->bytes.id];
-    if (bytes == RUNG_UNBOUND || bytes <= 0 || !b->bound || is_callers(c, root)) continue;
+    if (is_callers(c, root)) {
+      if (root->kind == RUNG_ROOT_OUTPUT) RUNG_TRY(check_output(c, root->index, bytes));
+      continue;
+    }
+    if (bytes == RUNG_UNBOUND || bytes <= 0 || !b->bound) continue;
     RUNG_TRY(rung_region_commit(&c->arena, b->offset, (size_t)bytes, &c->error));
   }
-  if (now->scratch) RUNG_TRY(rung_region_commit(&c->scratch, 0, now->scratch, &c->error));
-  now->commit_stamp = c->commit_stamp;
-  return RUNG_OK;
+  return now->scratch ? rung_region_commit(&c->scratch, 0, now->scratch, &c->error) : RUNG_OK;
+}
+
+/* A refusal says what the whole run needs, and leaves the context what it held at the binding before. */
+rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
+  const rung_status status = commit_all(c, now);
+  if (!status) {
+    now->commit_stamp = c->commit_stamp;
+    return RUNG_OK;
+  }
+  if (status == RUNG_OVER_BUDGET || status == RUNG_OUT_OF_MEMORY) {
+    uint64_t need = 0;
+    const uint64_t held = c->arena.committed + c->scratch.committed;
+    rung_error ignored;
+    if (status == RUNG_OVER_BUDGET && !rung_plan_committed(c->host, c->program->plan, now->dim, rung_host_page(c->host), &ignored, &need))
+      rung_fail(&c->error, status, "the run needs %" PRIu64 " bytes of activations and %" PRIu64 " of scratch; %" PRIu64
+                " were held when the budget of %" PRIu64 " bytes was reached", need, now->scratch, held, rung_host_budget(c->host));
+    now->valid = false;
+    rung_context_trim(c);
+  }
+  return status;
 }
 
 static void copy_inputs(rung_context *c) {
@@ -373,13 +404,8 @@ static void copy_inputs(rung_context *c) {
 
 static rung_status check_outputs(rung_context *c, const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
-  for (uint32_t i = 0; i < plan->outputs; i++) {
-    if (!c->output[i].set) continue;
-    const int64_t bytes = now->dim[plan->buffer[plan->root[plan->output[i].root].buffer].bytes.id];
-    if (bytes != RUNG_UNBOUND && (uint64_t)bytes > tensor_bytes(&c->output[i].tensor))
-      return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "output \"%s\" needs %" PRId64 " bytes, the bound tensor has %" PRIu64, plan->output[i].name, bytes,
-                       tensor_bytes(&c->output[i].tensor));
-  }
+  for (uint32_t i = 0; i < plan->outputs; i++)
+    if (c->output[i].set) RUNG_TRY(check_output(c, i, now->dim[plan->buffer[plan->root[plan->output[i].root].buffer].bytes.id]));
   return RUNG_OK;
 }
 
@@ -435,11 +461,23 @@ rung_status rung_context_run(rung_context *c) {
 
 rung_status rung_context_output(rung_context *c, int slot, rung_tensor *out_tensor) {
   RUNG_TRY(rung_context_ready(c));
-  if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor || !c->result[slot].data)
+  if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor ||
+      (!c->result[slot].data && tensor_bytes(&c->result[slot])))
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output: there is no output %d, or no run has made it", slot);
   const rung_tensor *t = &c->result[slot];
   *out_tensor = rung_tensor_dense(t->type, t->rank, t->extent, t->data);
   return RUNG_OK;
+}
+
+/* What a root's buffer must keep: its bytes at the last binding, and inputs that wait for the next run. */
+static uint64_t kept_bytes(const rung_context *c, const rung_root *root, const rung_resolved *last) {
+  const int64_t bytes = last ? last->dim[c->program->plan->buffer[root->buffer].bytes.id] : 0;
+  uint64_t keep = bytes > 0 ? (uint64_t)bytes : 0;
+  if (root->kind == RUNG_ROOT_INPUT) {
+    const rung_bound *in = &c->input[root->index];
+    if (in->set && in->owned && tensor_bytes(&in->tensor) > keep) keep = tensor_bytes(&in->tensor);
+  }
+  return keep;
 }
 
 void rung_context_trim(rung_context *c) {
@@ -448,24 +486,20 @@ void rung_context_trim(rung_context *c) {
   const rung_resolved *last = NULL;
   for (int i = 0; i < RUNG_REMEMBERED; i++)
     if (c->resolved[i].valid && (!last || c->resolved[i].stamp > last->stamp)) last = &c->resolved[i];
-  /* Inputs and outputs of the last run stay; all else goes and comes back with the next run. */
-  uint64_t keep = 0;
-  (void)plan;
-  for (uint64_t at = 0; at < c->arena.reserved; at = keep + 1) {
-    uint64_t first = UINT64_MAX;
-    keep = c->arena.reserved;
-    for (uint32_t i = 0; last && i < plan->roots; i++) {
+  for (uint64_t at = 0; at < c->arena.reserved;) {
+    uint64_t first = c->arena.reserved, end = c->arena.reserved; /* of the next range that stays */
+    for (uint32_t i = 0; i < plan->roots; i++) {
       const rung_root *root = &plan->root[i];
       if (root->buffer == RUNG_NONE || !plan->buffer[root->buffer].bound) continue;
-      const rung_buffer *b = &plan->buffer[root->buffer];
-      const int64_t bytes = last->dim[b->bytes.id];
-      if (bytes <= 0 || b->offset + (uint64_t)bytes <= at || b->offset >= first) continue;
-      first = b->offset;
-      keep = b->offset + (uint64_t)bytes;
+      const uint64_t from = plan->buffer[root->buffer].offset, bytes = kept_bytes(c, root, last);
+      if (!bytes || from + bytes <= at || from >= first) continue;
+      first = from;
+      end = from + bytes;
     }
-    if (first > at) rung_region_decommit(&c->arena, at, (first == UINT64_MAX ? c->arena.reserved : first) - at);
-    if (first == UINT64_MAX) break;
+    if (first > at) rung_region_decommit(&c->arena, at, first - at);
+    at = end;
   }
-  if (c->scratch.base && last) rung_region_decommit(&c->scratch, last->scratch, c->scratch.reserved - last->scratch);
+  const uint64_t scratch = last ? last->scratch : 0;
+  if (c->scratch.base) rung_region_decommit(&c->scratch, scratch, c->scratch.reserved - scratch);
   c->commit_stamp++;
 }
