@@ -2,17 +2,25 @@
  * Which levels this machine has. */
 #include "backends/cpu/isa.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
+
+/* clang 14's builtin does not know this one. */
+static bool has_f16c(void) {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
 /* The builtin also asks the system whether it saves the wide registers. */
 static uint32_t machine_levels(void) {
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c") ||
-      !__builtin_cpu_supports("bmi2"))
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2") || !has_f16c())
     return RUNG_ISA_BASE;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
