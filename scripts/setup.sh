@@ -36,6 +36,7 @@ if [ "${1:-}" = test ]; then
   need clang command -v clang
   need libclang-rt-dev clang_runtime
   need llvm command -v llvm-profdata
+  need clang-format command -v clang-format
   need gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
   need libc6-dev-arm64-cross test -d /usr/aarch64-linux-gnu/include
   need qemu-user command -v qemu-aarch64
