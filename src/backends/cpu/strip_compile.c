@@ -22,7 +22,8 @@ typedef struct strip_value {
 } strip_value;
 
 typedef struct builder {
-  rung_arena *arena;
+  rung_arena *arena;  /* of what stays: the plan's image */
+  rung_arena scratch; /* of what building needs */
   const rung_strip_level *level;
   rung_strip_program *program;
   rung_strip_instr *instr;
@@ -31,17 +32,18 @@ typedef struct builder {
   bool failed;
 } builder;
 
-static builder *begin(rung_arena *arena, const rung_strip_level *level) {
-  builder *b = rung_arena_alloc(arena, sizeof *b);
-  if (!b) return NULL;
-  b->arena = arena;
-  b->level = level;
+/* Needs a finish, also when it has failed. */
+static void begin(builder *b, rung_arena *arena, const rung_strip_level *level) {
+  *b = (builder){.arena = arena, .level = level};
+  rung_arena_init(&b->scratch, arena->host);
   b->program = rung_arena_alloc(arena, sizeof *b->program);
-  b->instr = rung_arena_array(arena, MAX_INSTRS, sizeof *b->instr);
-  b->value = rung_arena_array(arena, MAX_VALUES, sizeof *b->value);
-  b->failed = !b->program || !b->instr || !b->value;
-  if (!b->failed) b->program->level = level;
-  return b;
+  b->instr = rung_arena_array(&b->scratch, MAX_INSTRS, sizeof *b->instr);
+  b->value = rung_arena_array(&b->scratch, MAX_VALUES, sizeof *b->value);
+  rung_strip_reg *reg = rung_arena_array(&b->scratch, RUNG_STRIP_REGS, sizeof *reg);
+  b->failed = !b->program || !b->instr || !b->value || !reg;
+  if (b->failed) return;
+  b->program->level = level;
+  b->program->reg = reg;
 }
 
 /* ---- registers, instructions, values */
@@ -339,17 +341,22 @@ static void place_regs(builder *b) {
   }
 }
 
-static const rung_strip_program *finish(builder *b) {
-  if (b->failed) return NULL;
+/* What stays of a program, at its own size. */
+static bool keep(builder *b) {
   sort_instrs(b);
   place_regs(b);
-  rung_strip_instr *kept = rung_arena_array(b->arena, (size_t)b->instrs + 1, sizeof *kept);
-  if (!kept) return NULL;
-  memcpy(kept, b->instr, (size_t)b->instrs * sizeof *kept);
-  b->program->instr = kept;
-  b->program->instrs = (uint16_t)b->instrs;
-  if (!b->program->phases) b->program->phases = 1;
-  return b->program;
+  rung_strip_program *p = b->program;
+  p->instr = rung_arena_copy(b->arena, b->instr, (size_t)(b->instrs ? b->instrs : 1) * sizeof *b->instr);
+  p->reg = rung_arena_copy(b->arena, p->reg, (size_t)(p->regs ? p->regs : 1) * sizeof *p->reg);
+  p->instrs = (uint16_t)b->instrs;
+  if (!p->phases) p->phases = 1;
+  return p->instr && p->reg;
+}
+
+static const rung_strip_program *finish(builder *b) {
+  const bool good = !b->failed && keep(b);
+  rung_arena_finish(&b->scratch);
+  return good ? b->program : NULL;
 }
 
 /* ---- what can be part of a program */
@@ -477,10 +484,11 @@ static bool is_one_element(const rung_dims *dims, const rung_dim *extent, int ra
 /* Values of a body by graph value id. Root results, if there is a root, are the caller's. */
 static const rung_strip_program *compile_body(rung_arena *arena, const rung_strip_level *level, const rung_graph *body,
                                               const rung_node *root) {
-  builder *b = begin(arena, level);
-  int *value = rung_arena_array(arena, body->values + 1, sizeof *value);
-  if (!b || !value) return NULL;
-  for (uint32_t i = 0; i < body->inputs; i++) {
+  builder room, *b = &room;
+  begin(b, arena, level);
+  int *value = rung_arena_array(&b->scratch, body->values + 1, sizeof *value);
+  b->failed |= !value;
+  for (uint32_t i = 0; i < body->inputs && !b->failed; i++) {
     const uint32_t id = body->node[body->input[i]].first_value;
     const rung_value_type *type = rung_graph_value_type(body, id);
     value[id] = operand_value(b, i, type->type, is_one_element(body->dims, type->extent, type->rank));
@@ -510,15 +518,16 @@ static const rung_strip_program *compile_body(rung_arena *arena, const rung_stri
 
 static const rung_strip_program *compile_node(const rung_cpu_prepare *in, const rung_strip_level *level) {
   const rung_step *step = in->step;
-  builder *b = begin(in->arena, level);
+  builder room, *b = &room;
+  begin(b, in->arena, level);
   int operand[RUNG_STRIP_IO];
-  if (!b || b->failed || step->n_in > RUNG_STRIP_IO) return NULL;
-  for (uint32_t i = 0; i < step->n_in; i++) {
+  b->failed |= step->n_in > RUNG_STRIP_IO;
+  for (uint32_t i = 0; i < step->n_in && !b->failed; i++) {
     const rung_ref *ref = &in->plan->ref[step->in + i];
     operand[i] = operand_value(b, i, (rung_type)ref->type, is_one_element(&in->plan->dims, ref->extent, ref->rank));
   }
   const rung_type type = (rung_type)in->plan->ref[step->out].type;
-  result(b, node_value(b, step->op, step->attrs, operand, step->n_in, type), 0, type);
+  if (!b->failed) result(b, node_value(b, step->op, step->attrs, operand, step->n_in, type), 0, type);
   return finish(b);
 }
 

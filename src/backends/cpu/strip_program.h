@@ -60,7 +60,7 @@ struct rung_strip_program {
   const rung_strip_instr *instr; /* by phase, what finishes last */
   uint16_t instrs, phases, regs, temps, rows, folds;
   bool keeps_last; /* the last axis may not be joined with others: folds, blocks */
-  rung_strip_reg reg[RUNG_STRIP_REGS];
+  rung_strip_reg *reg;
 };
 
 #endif
