@@ -100,6 +100,7 @@ struct rung_state {
   rung_state_item *item; /* in the order of the plan's states */
   uint32_t items;
   int64_t *length;   /* [sequences] */
+  int64_t *reached;  /* [sequences]: one behind the last position that any run wrote since the sequence was empty */
   uint64_t *mark;    /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
   uint64_t mark_stamp;
 };

@@ -8,6 +8,8 @@
 #include "ops/op_table.h"
 #include "runtime/runtime.h"
 
+enum { RUNG_MOST_SEQUENCES = 1 << 20 };
+
 rung_state_options rung_state_options_default(void) { return (rung_state_options){.size = sizeof(rung_state_options), .sequences = 1, .capacity = 2048}; }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -98,8 +100,9 @@ static rung_status fill(rung_state *s, rung_error *error) {
   while (next_state(graph, &at)) s->items++;
   s->item = rung_host_array(s->host, s->items, sizeof *s->item);
   s->length = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->length);
+  s->reached = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->reached);
   s->mark = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->mark);
-  if (!s->item || !s->length || !s->mark) return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
+  if (!s->item || !s->length || !s->reached || !s->mark) return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
   at = 0;
   for (uint32_t i = 0; i < s->items; i++) {
     const rung_node *node = next_state(graph, &at);
@@ -118,7 +121,11 @@ rung_status rung_state_create(rung_template *template_, const rung_state_options
   if (!template_ || !out_state) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: template and out_state are required");
   if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: options.size is %zu, expected %zu", o.size, sizeof o);
   if (o.sequences < 1) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: %d sequences; at least 1 is needed", o.sequences);
+  if (o.sequences > RUNG_MOST_SEQUENCES)
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "state: %d sequences; at most %d", o.sequences, RUNG_MOST_SEQUENCES);
   if (o.capacity < 1) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: a capacity of %" PRId64 " positions; at least 1 is needed", o.capacity);
+  if (o.capacity > INT32_MAX)
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "state: a capacity of %" PRId64 " positions; positions are 32-bit numbers, at most %d", o.capacity, INT32_MAX);
   if (o.chunk < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: chunk is %" PRId64, o.chunk);
   rung_host *host = template_->device->host;
   rung_state *s = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *s, 0);
@@ -153,6 +160,7 @@ void rung_state_release(rung_state *s) {
   for (uint32_t i = 0; s->item && i < s->items; i++) rung_region_finish(&s->item[i].region);
   rung_host_free(s->host, RUNG_MEMORY_host, s->item, s->items * sizeof *s->item);
   rung_host_free(s->host, RUNG_MEMORY_host, s->length, (size_t)s->sequences * sizeof *s->length);
+  rung_host_free(s->host, RUNG_MEMORY_host, s->reached, (size_t)s->sequences * sizeof *s->reached);
   rung_host_free(s->host, RUNG_MEMORY_host, s->mark, (size_t)s->sequences * sizeof *s->mark);
   rung_host *host = s->host;
   rung_template_release(s->template_);
@@ -185,6 +193,7 @@ rung_status rung_state_grow(rung_state *s, int32_t slot, int64_t past, int64_t c
                        s->chunk);
     RUNG_TRY(commit_blocks(s, &s->class_[c], slot, past, count, error));
   }
+  if (past + count > s->reached[slot]) s->reached[slot] = past + count;
   return RUNG_OK;
 }
 
@@ -242,6 +251,12 @@ int64_t rung_state_length(const rung_state *state, int32_t slot) {
   return state && slot >= 0 && slot < state->sequences ? state->length[slot] : 0;
 }
 
+/* Has a ring not yet gone over the block of a position? It went as far as any run wrote, one that failed or was taken back
+ * by truncating included. */
+static bool holds(const rung_state *s, const rung_kv_class *class_, int32_t slot, int64_t position) {
+  return position / RUNG_KV_BLOCK > (s->reached[slot] - 1) / RUNG_KV_BLOCK - class_->ring;
+}
+
 rung_status rung_state_truncate(rung_state *s, int32_t slot, int64_t length, rung_error *error) {
   if (!s || slot < 0 || slot >= s->sequences) return rung_fail(error, RUNG_OUT_OF_RANGE, "truncate: there is no sequence %d", slot);
   if (length < 0 || length > s->length[slot])
@@ -251,18 +266,19 @@ rung_status rung_state_truncate(rung_state *s, int32_t slot, int64_t length, run
     if (!class_->window || length == 0) continue;
     /* Positions that a next row would see must not have been overwritten by the ring. */
     const int64_t needed = length - class_->window > 0 ? length - class_->window : 0;
-    const int64_t last_block = (s->length[slot] - 1) / RUNG_KV_BLOCK;
-    if (needed / RUNG_KV_BLOCK <= last_block - class_->ring)
+    if (!holds(s, class_, slot, needed))
       return rung_fail(error, RUNG_UNSUPPORTED, "truncate: sequence %d to %" PRId64 ": a window of %" PRId64 " no longer holds position %" PRId64, slot, length,
                        class_->window, needed);
   }
   s->length[slot] = length;
+  if (!length) s->reached[slot] = 0;
   return RUNG_OK;
 }
 
 void rung_state_clear(rung_state *s) {
   if (!s) return;
   memset(s->length, 0, (size_t)s->sequences * sizeof *s->length);
+  memset(s->reached, 0, (size_t)s->sequences * sizeof *s->reached);
   for (uint32_t c = 0; c < s->classes; c++) rung_region_decommit(&s->class_[c].region, 0, s->class_[c].region.reserved);
   for (uint32_t i = 0; i < s->items; i++)
     if (s->item[i].region.base && s->item[i].bytes) memset(s->item[i].region.base, 0, s->item[i].bytes);
@@ -294,8 +310,7 @@ rung_status rung_state_read_row(rung_state *s, const char *name, int32_t slot, i
   if (count != row) return rung_fail(error, RUNG_SHAPE_MISMATCH, "state \"%s\": a row has %zu numbers, not %zu", name, row, count);
   if (slot < 0 || slot >= s->sequences || position < 0 || position >= s->length[slot])
     return rung_fail(error, RUNG_OUT_OF_RANGE, "state \"%s\": sequence %d has no position %" PRId64, name, slot, position);
-  const int64_t last_block = (s->length[slot] - 1) / RUNG_KV_BLOCK;
-  if (kv->window && position / RUNG_KV_BLOCK <= last_block - kv->ring)
+  if (kv->window && !holds(s, &s->class_[item->class_], slot, position))
     return rung_fail(error, RUNG_OUT_OF_RANGE, "state \"%s\": position %" PRId64 " has left the window of %" PRId64, name, position, kv->window);
   kv->read_row(kv, slot, position, out_row);
   return RUNG_OK;
