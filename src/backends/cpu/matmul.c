@@ -283,7 +283,7 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
   const rung_product *p = w->p;
   const rung_product_kernel *kernel = w->kernel;
   const target to = target_of(w, panel, first_panel);
-  rung_tile tile = {.k = k_count, .first = k0 == 0, .c_row = to.c_row};
+  rung_tile tile = {.k = k_count, .first = k0 == 0, .once = w->blocks == 1, .c_row = to.c_row};
   const int64_t left = w->panel1 - panel;
   tile.panels = left < kernel->tile_panels ? (int)left : kernel->tile_panels;
   for (int i = 0; i < kernel->tile_panels; i++) {
