@@ -89,6 +89,14 @@ RUNG_INLINE vf vf_exp(vf x) {
   const vf n = vf_round(vf_mul(y, vf_set1(0x1.715476p0f)));
   return vf_scale(vf_add(vf_expm1_small(vf_exp_rest(y, n)), vf_set1(1)), n);
 }
+/* The same for x <= 0, where no result is too large; below -87.3, just above the smallest normal number, 0. */
+RUNG_INLINE vf vf_exp_below(vf x) {
+  const vf least = vf_set1(-87.3f), y = vf_max(least, x);
+  const vf n = vf_round(vf_mul(y, vf_set1(0x1.715476p0f)));
+  const vf p = vf_add(vf_expm1_small(vf_exp_rest(y, n)), vf_set1(1));
+  const vf scale = vf_bits(vi_shl(vi_add(vi_from_vf(n), vi_set1(127)), 23));
+  return vf_select(vm_less(x, least), vf_zero(), vf_mul(p, scale));
+}
 RUNG_INLINE vf vf_expm1(vf x) {
   const vf y = vf_min(vf_set1(20), vf_max(vf_set1(-20), x));
   const vf n = vf_round(vf_mul(y, vf_set1(0x1.715476p0f)));
