@@ -17,7 +17,22 @@ static const rung_attr attributes[] = {
      .offset = offsetof(rung_form_attrs, panel),
      .text_default = "0",
      .doc = "interleave: rows of a panel"},
+    {.name = "layout",
+     .kind = RUNG_ATTR_I64,
+     .offset = offsetof(rung_form_attrs, layout),
+     .text_default = "0",
+     .doc = "layout of the target that the result is packed to; 0: row-major"},
     {0}};
+
+static rung_status infer_layout(rung_infer *infer) {
+  const rung_form_attrs *attrs = infer->attrs;
+  if (attrs->layout < 0 || attrs->layout > UINT16_MAX || (attrs->layout && infer->out[0].rank != 2)) {
+    return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT, "layout %lld: layouts are 0 to 65535 and pack matrices",
+                             (long long)attrs->layout);
+  }
+  infer->out[0].layout = (uint16_t)attrs->layout;
+  return RUNG_OK;
+}
 
 static rung_status infer_body(rung_infer *infer) {
   if (infer->bodies != 1 || infer->body[0]->outputs != 1) {
@@ -25,7 +40,7 @@ static rung_status infer_body(rung_infer *infer) {
   }
   RUNG_TRY(rung_infer_body_inputs(infer, 0, 0, infer->n_in, 0));
   infer->out[0] = *rung_body_output_type(infer->body[0], 0);
-  return RUNG_OK;
+  return infer_layout(infer);
 }
 
 static rung_status infer(rung_infer *infer) {
@@ -56,7 +71,7 @@ static rung_status infer(rung_infer *infer) {
   }
   infer->out[0] = rung_value_type_like(first, first->type);
   infer->out[0].extent[0] = rung_dims_constant(infer->dims, rows);
-  return RUNG_OK;
+  return infer_layout(infer);
 }
 
 /* Row `row` (of the first axis) of `from`, as it is, becomes row `to_row` of `to`. */
