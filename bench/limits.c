@@ -298,7 +298,10 @@ static double fma_neon(int64_t rounds) {
   return (double)rounds * WIDE * 4 * 2;
 }
 
-__attribute__((target("+dotprod"))) static double int8_neon(int64_t rounds) {
+/* clang before 16 has this intrinsic only where the whole file is compiled for it. */
+#if !defined(__clang__) || defined(__ARM_FEATURE_DOTPROD)
+#define HAVE_INT8_NEON
+__attribute__((target("arch=armv8.2-a+dotprod"))) static double int8_neon(int64_t rounds) {
   int32x4_t a[WIDE];
   const int8x16_t x = vdupq_n_s8(3), y = vdupq_n_s8(-2);
   for (int k = 0; k < WIDE; k++) a[k] = vdupq_n_s32(k);
@@ -308,6 +311,7 @@ __attribute__((target("+dotprod"))) static double int8_neon(int64_t rounds) {
   int_sink = vgetq_lane_s32(a[0], 0);
   return (double)rounds * WIDE * 16 * 2;
 }
+#endif
 #endif
 
 typedef struct instruction {
@@ -323,7 +327,10 @@ static const instruction instructions[] = {
     {"dot_bf16", RUNG_ISA_AVX512, bf16_avx512}, {"dot_int8", RUNG_ISA_AVX512, int8_avx512},
     {"dot_int8", RUNG_ISA_AVX2, int8_avx2},
 #elif defined(__aarch64__)
-    {"fma_f32", RUNG_ISA_NEON, fma_neon},       {"dot_int8", RUNG_ISA_NEON, int8_neon},
+    {"fma_f32", RUNG_ISA_NEON, fma_neon},
+#ifdef HAVE_INT8_NEON
+    {"dot_int8", RUNG_ISA_NEON, int8_neon},
+#endif
 #endif
     {NULL, 0, NULL}};
 

@@ -43,7 +43,9 @@ int main(void) {
     for (int64_t i = 0; i < rows * IN && !s; i++) ((float *)x)[i] = (float)(i % 7) - 3;
     if (!s) s = rung_context_run(context);
     if (!s) s = rung_context_output(context, 0, &y);
-    if (!s) printf("%3lld rows: the last is %g %g\n", (long long)y.extent[0], ((float *)y.data)[(rows - 1) * OUT], ((float *)y.data)[rows * OUT - 1]);
+    if (s) break;
+    const float *last = (const float *)y.data + (rows - 1) * OUT;
+    printf("%3lld rows: the last is %g %g\n", (long long)y.extent[0], (double)last[0], (double)last[1]);
   }
   if (s) fprintf(stderr, "%s: %s%s\n", rung_status_text(s), error.message, context ? rung_context_message(context) : "");
   rung_context_destroy(context);
