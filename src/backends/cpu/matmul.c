@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "backends/cpu/simd/transpose.h"
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
@@ -330,25 +331,52 @@ static void run_panels(const work *w, int64_t panel, int64_t end) {
 
 /* ---- filling panels from an unpacked b */
 
+/* Four rows of floats become four columns of a panel; four by four numbers are turned in registers. */
+static void turn_rows(const float *const *row, int64_t count, float *out) {
+  int64_t k = 0;
+  for (; k + 4 <= count; k += 4)
+    rung_transpose_4x4(row[0] + k, row[1] + k, row[2] + k, row[3] + k, out + k * RUNG_PANEL, RUNG_PANEL);
+  for (; k < count; k++)
+    for (int c = 0; c < 4; c++) out[k * RUNG_PANEL + c] = row[c][k];
+}
+
+/* `count` numbers of one column as floats side by side: where they lie, or in `space`. */
+static const float *column_floats(const rung_product *p, const rung_type_row *type, const uint8_t *from, int64_t count,
+                                  float *space) {
+  const bool dense = type->block > 1 || p->b_k == type->bytes;
+  if (dense && p->b_operand->type == RUNG_TYPE_F32) return (const float *)from;
+  if (dense) {
+    type->to_f32(from, space, (size_t)count);
+  } else {
+    for (int64_t k = 0; k < count; k++) type->to_f32(from + k * p->b_k, space + k, 1);
+  }
+  return space;
+}
+
 void rung_product_fill(const rung_product *p, int64_t panel, int64_t k0, int64_t count, float *out) {
   const rung_type_row *type = rung_type_get((rung_type)p->b_operand->type);
   const int64_t columns = min64(RUNG_PANEL, p->n - panel * RUNG_PANEL);
-  const bool dense_k = type->block > 1 || p->b_k == type->bytes;
-  const uint8_t *from =
-      p->b + panel * RUNG_PANEL * p->b_n + (type->block > 1 ? k0 / type->block * type->bytes : k0 * p->b_k);
+  const uint8_t *from = p->b + panel * RUNG_PANEL * p->b_n;
+  from += type->block > 1 ? k0 / type->block * type->bytes : k0 * p->b_k;
   if (columns < RUNG_PANEL) memset(out, 0, (size_t)count * RUNG_PANEL * sizeof(float));
-  if (p->b_n == type->bytes && type->block == 1) { /* columns side by side */
-    for (int64_t k = 0; k < count; k++) type->to_f32(from + k * p->b_k, out + k * RUNG_PANEL, (size_t)columns);
+  if (type->block == 1 && p->b_n == type->bytes) { /* columns side by side */
+    const bool copies = columns == RUNG_PANEL && p->b_operand->type == RUNG_TYPE_F32;
+    for (int64_t k = 0; k < count; k++, from += p->b_k, out += RUNG_PANEL) {
+      if (copies) {
+        memcpy(out, from, RUNG_PANEL * sizeof(float));
+      } else {
+        type->to_f32(from, out, (size_t)columns);
+      }
+    }
     return;
   }
-  for (int64_t c = 0; c < columns; c++, from += p->b_n) {
-    float row[RUNG_K_CHUNK];
-    if (dense_k) {
-      type->to_f32(from, row, (size_t)count);
-    } else {
-      for (int64_t k = 0; k < count; k++) type->to_f32(from + k * p->b_k, row + k, 1);
-    }
-    for (int64_t k = 0; k < count; k++) out[k * RUNG_PANEL + c] = row[k];
+  static const float zeros[RUNG_K_CHUNK];
+  float space[4][RUNG_K_CHUNK];
+  for (int64_t c = 0; c < columns; c += 4) {
+    const float *row[4];
+    for (int64_t i = 0; i < 4; i++)
+      row[i] = c + i < columns ? column_floats(p, type, from + (c + i) * p->b_n, count, space[i]) : zeros;
+    turn_rows(row, count, out + c);
   }
 }
 

@@ -59,10 +59,18 @@ RUNG_INLINE vf vf_round(vf a) {
   return vf_select(vf_abs(a) < vf_set1(0x1p22f), (a + magic) - magic, a);
 }
 RUNG_INLINE vi vi_from_vf(vf a) { return __builtin_convertvector(vf_round(a), vi); }
+/* Exponent and mantissa move to their places and the exponent's bias is made up for: once for normal numbers, twice for
+ * infinity and NaN; subnormal ones get the exponent of 2^-14, which is taken away again. All of it in normal numbers,
+ * so that flushing denormals changes nothing. */
 RUNG_INLINE vf vf_load_f16(const void *p) {
   uint16_t h[4];
   memcpy(h, p, sizeof h);
-  return (vf){rung_f16_to_f32(h[0]), rung_f16_to_f32(h[1]), rung_f16_to_f32(h[2]), rung_f16_to_f32(h[3])};
+  const vi bits = {h[0], h[1], h[2], h[3]};
+  const vi bias = vi_set1(112 << 23), low = (bits & 0x7fff) << 13, sign = (bits & 0x8000) << 16;
+  const vi huge = low >= (0x7c00 << 13), tiny = low < (0x0400 << 13);
+  const vi normal = low + bias + (huge & bias);
+  const vf subnormal = (vf)(low + bias + (1 << 23)) - vf_set1(0x1p-14f);
+  return (vf)(vi_select(tiny, (vi)subnormal, normal) | sign);
 }
 RUNG_INLINE void vf_store_f16(void *p, vf v) {
   const uint16_t h[4] = {rung_f16_from_f32(v[0]), rung_f16_from_f32(v[1]), rung_f16_from_f32(v[2]),
