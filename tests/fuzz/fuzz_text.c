@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Fuzz target of the text form: what parses is valid, prints as text that reads back to the same graph, and survives a
- * copy.
- *
- * Coverage of the lines that read text, by the corpus and a minute of fuzzing:
- *   flags="-fsanitize=fuzzer,address,undefined -fprofile-instr-generate -fcoverage-mapping"
- *   clang -std=c11 -g -O1 $flags -Isrc -Iinclude tests/fuzz/fuzz_text.c src/ops/[a-z]*.c src/ir/[a-z]*.c \
- *     src/base/[a-z]*.c -lm -lpthread -o /tmp/fuzz_text
- *   mkdir -p /tmp/found
- *   LLVM_PROFILE_FILE=/tmp/fuzz.raw /tmp/fuzz_text -max_total_time=60 /tmp/found tests/fuzz/corpus/fuzz_text
- *   llvm-profdata merge /tmp/fuzz.raw -o /tmp/fuzz.data
- *   llvm-cov report /tmp/fuzz_text -instr-profile=/tmp/fuzz.data src/ir/parse.c src/ir/lex.c src/ir/attrs_text.c \
- *     src/ir/dim_text.c src/ir/dim.c src/ir/dim_poly.c src/ir/verify.c */
+ * copy. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,16 +6,7 @@
  *   1: pre-tokeniser (2 bits), which id is replaced (3 bits), by what (3 bits)
  *   2: number of tokens    3: number of merges
  *   token: one byte length (4 bits) and type (4 bits), one byte score, text
- *   merge: one byte; even: the two tokens that follow by number, odd: text of half that length, at most 15
- *
- * Coverage of the tokenisers' lines, by the corpus and a minute of fuzzing:
- *   flags="-fsanitize=fuzzer,address,undefined -fprofile-instr-generate -fcoverage-mapping -DRUNG_HAVE_PCRE2=1"
- *   clang -std=c11 -g -O1 $flags -Isrc -Iinclude tests/fuzz/fuzz_tokenizer.c src/text/[a-z]*.c src/base/[a-z]*.c \
- *     -lpcre2-8 -lm -lpthread -o /tmp/fuzz_tokenizer
- *   mkdir -p /tmp/found
- *   LLVM_PROFILE_FILE=/tmp/fuzz.raw /tmp/fuzz_tokenizer -max_total_time=60 /tmp/found tests/fuzz/corpus/fuzz_tokenizer
- *   llvm-profdata merge /tmp/fuzz.raw -o /tmp/fuzz.data
- *   llvm-cov report /tmp/fuzz_tokenizer -instr-profile=/tmp/fuzz.data src/text/[a-z]*.c */
+ *   merge: one byte; even: the two tokens that follow by number, odd: text of half that length, at most 15 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
