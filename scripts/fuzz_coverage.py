@@ -67,9 +67,6 @@ def lines_of(name, folder):
 
 def main():
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    missing = sorted({path.stem for path in (ROOT / "tests/fuzz").glob("fuzz_*.c")} ^ set(READERS))
-    if missing:
-        sys.exit(f"scripts/fuzz_coverage.py and tests/fuzz/ do not agree about {', '.join(missing)}")
     generator = ["-G", "Ninja"] if shutil.which("ninja") and not (BUILD / "CMakeCache.txt").exists() else []
     must(["cmake", "--preset", "fuzz", "-B", BUILD, *generator, "-DCMAKE_C_FLAGS=-fprofile-instr-generate -fcoverage-mapping"])
     must(["cmake", "--build", BUILD, "-j", os.cpu_count() or 2, "--target", *READERS])
