@@ -17,10 +17,14 @@
 static void put(FILE *out, const char *text, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) {
     const int at_line_start = i == 0 || text[i - 1] == '\n';
-    if (text[i] == '-') fputs("\\-", out);
-    else if (text[i] == '\\') fputs("\\e", out);
-    else if (at_line_start && (text[i] == '.' || text[i] == '\'')) fprintf(out, "\\&%c", text[i]);
-    else fputc(text[i], out);
+    if (text[i] == '-')
+      fputs("\\-", out);
+    else if (text[i] == '\\')
+      fputs("\\e", out);
+    else if (at_line_start && (text[i] == '.' || text[i] == '\''))
+      fprintf(out, "\\&%c", text[i]);
+    else
+      fputc(text[i], out);
   }
 }
 static void put_text(FILE *out, const char *text) { put(out, text, strlen(text)); }
@@ -95,7 +99,8 @@ static void page(FILE *out, int command) {
 }
 
 static void main_page(FILE *out) {
-  fputs(".TH RUNG 1 \"\" \"rung " RUNG_VERSION_TEXT "\"\n.SH NAME\nrung \\- compiles and runs models\n"
+  fputs(".TH RUNG 1 \"\" \"rung " RUNG_VERSION_TEXT
+        "\"\n.SH NAME\nrung \\- compiles and runs models\n"
         ".SH SYNOPSIS\n\\fBrung\\fR \\fICOMMAND\\fR [flags]\n.SH DESCRIPTION\n"
         "Results go to standard output, everything else to standard error.\n.SH COMMANDS\n",
         out);
@@ -112,7 +117,9 @@ static void main_page(FILE *out) {
 
 /* ---- completion */
 
-static const cli_flag *flag_at(int i, int command) { return cli_flags[i].commands >> command & 1 ? &cli_flags[i] : NULL; }
+static const cli_flag *flag_at(int i, int command) {
+  return cli_flags[i].commands >> command & 1 ? &cli_flags[i] : NULL;
+}
 
 static void words_of(FILE *out, int command) {
   for (int i = 0; i < cli_flag_count; i++) {
@@ -143,13 +150,14 @@ static void values_of(FILE *out, int command) {
 }
 
 static void completion(FILE *out) {
-  fputs("# Completion of the rung command for bash (and zsh after bashcompinit). Made by tools/gen_man.c.\n"
-        "_rung() {\n"
-        "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=\n"
-        "  COMPREPLY=()\n"
-        "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-        "    COMPREPLY=($(compgen -W \"",
-        out);
+  fputs(
+      "# Completion of the rung command for bash (and zsh after bashcompinit). Made by tools/gen_man.c.\n"
+      "_rung() {\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=\n"
+      "  COMPREPLY=()\n"
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+      "    COMPREPLY=($(compgen -W \"",
+      out);
   for (int i = 0; i < CLI_COMMANDS; i++)
     if (cli_commands[i].description) fprintf(out, "%s ", cli_commands[i].name);
   fputs("--help --version\" -- \"$word\"))\n    return\n  fi\n  case $command:$before in\n", out);
@@ -180,9 +188,12 @@ static const char *file_name(int i) {
 }
 
 static void print_file(FILE *out, int i) {
-  if (i == CLI_COMMANDS) main_page(out);
-  else if (i == CLI_COMMANDS + 1) completion(out);
-  else page(out, i);
+  if (i == CLI_COMMANDS)
+    main_page(out);
+  else if (i == CLI_COMMANDS + 1)
+    completion(out);
+  else
+    page(out, i);
 }
 
 static int write_all(const char *folder) {

@@ -10,7 +10,9 @@
 
 rung_status rung_append_open(rung_append_file *file, rung_host *host, const char *path, rung_error *error) {
   errno = EIO;
-  file->file = rung_host_fault(host, RUNG_FAULT_READ) ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  file->file = rung_host_fault(host, RUNG_FAULT_READ)
+                   ? -1
+                   : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
   return file->file >= 0 ? RUNG_OK : rung_fail(error, RUNG_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 

@@ -10,7 +10,8 @@ struct rung_stream {
 };
 
 rung_status rung_stream_create(rung_model *model, unsigned flags, rung_error *error, rung_stream **out_stream) {
-  if (!model || !out_stream) return rung_fail(error, RUNG_INVALID_ARGUMENT, "stream: model and out_stream are required");
+  if (!model || !out_stream)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "stream: model and out_stream are required");
   const rung_tokenizer *tokenizer;
   RUNG_TRY(rung_model_tokenizer(model, error, &tokenizer));
   rung_stream *s = rung_host_alloc(model->host, RUNG_MEMORY_host, sizeof *s, 0);
@@ -19,7 +20,8 @@ rung_status rung_stream_create(rung_model *model, unsigned flags, rung_error *er
   rung_model_retain(model);
   s->host = model->host;
   s->model = model;
-  const unsigned f = (flags & RUNG_STREAM_SPECIAL ? RUNG_DECODE_SPECIAL : 0u) | (flags & RUNG_STREAM_CONTINUE ? RUNG_DECODE_CONTINUE : 0u);
+  const unsigned f = (flags & RUNG_STREAM_SPECIAL ? RUNG_DECODE_SPECIAL : 0u) |
+                     (flags & RUNG_STREAM_CONTINUE ? RUNG_DECODE_CONTINUE : 0u);
   rung_decoder_init(&s->decoder, tokenizer, f);
   rung_text_init(&s->text, model->host);
   *out_stream = s;

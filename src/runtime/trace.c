@@ -2,10 +2,9 @@
  * Events as lines of a JSON array: {"name", "ph":"X", "ts", "dur", "pid", "tid", "cat", "args"}, times in microseconds.
  * "Trace Event Format", Google; its array form allows the closing bracket to be missing. */
 #include <inttypes.h>
+#include <rung/trace.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <rung/trace.h>
 
 #include "base/append_file.h"
 #include "base/clock.h"
@@ -57,14 +56,17 @@ static void put(line *l, const char *text) {
   l->used += n;
 }
 
-/* A JSON string; anything that is no printable ASCII and no part of a longer character is escaped, long ones are cut. */
+/* A JSON string; anything that is no printable ASCII and no part of a longer character is escaped, long ones are cut.
+ */
 static void put_quoted(line *l, const char *text) {
   put(l, "\"");
   for (size_t i = 0; text[i] && i < 400; i++) {
     const unsigned char c = (unsigned char)text[i];
     char one[8] = {(char)c, 0};
-    if (c == '"' || c == '\\') snprintf(one, sizeof one, "\\%c", c);
-    else if (c < 0x20 || c >= 0x7F) snprintf(one, sizeof one, "\\u%04x", c);
+    if (c == '"' || c == '\\')
+      snprintf(one, sizeof one, "\\%c", c);
+    else if (c < 0x20 || c >= 0x7F)
+      snprintf(one, sizeof one, "\\u%04x", c);
     put(l, one);
   }
   put(l, "\"");
@@ -76,7 +78,8 @@ static void put_microseconds(line *l, const char *key, uint64_t ns) {
   put(l, number);
 }
 
-static void begin_event(line *l, const rung_trace *t, const char *name, const char *category, int id, uint64_t start, uint64_t end) {
+static void begin_event(line *l, const rung_trace *t, const char *name, const char *category, int id, uint64_t start,
+                        uint64_t end) {
   char number[64];
   l->used = 0;
   put(l, "{\"name\":");
@@ -90,7 +93,8 @@ static void begin_event(line *l, const rung_trace *t, const char *name, const ch
   put(l, number);
 }
 
-/* The comma comes before the next event, never behind the last one: what is written is strict JSON but for the bracket. */
+/* The comma comes before the next event, never behind the last one: what is written is strict JSON but for the bracket.
+ */
 static void end_event(rung_trace *t, line *l, uint64_t now) {
   put(l, "}");
   if (l->used + 2 > BUFFER - t->used) flush(t, now);
@@ -127,7 +131,8 @@ static void on_step(void *self, const rung_step_info *info) {
   put_quoted(&l, info->kernel);
   put(&l, ",\"label\":");
   put_quoted(&l, info->label);
-  snprintf(numbers, sizeof numbers, ",\"bytes\":%" PRIu64 ",\"tasks\":%d,\"step\":%" PRIu32 "}", info->bytes, info->tasks, info->step);
+  snprintf(numbers, sizeof numbers, ",\"bytes\":%" PRIu64 ",\"tasks\":%d,\"step\":%" PRIu32 "}", info->bytes,
+           info->tasks, info->step);
   put(&l, numbers);
   rung_mutex_lock(&t->lock);
   end_event(t, &l, info->end_ns);
@@ -160,7 +165,8 @@ rung_status rung_trace_context(rung_trace *t, rung_context *context, const char 
 /* ---- opening and closing */
 
 rung_status rung_trace_open(rung_host *host, const char *path, rung_error *error, rung_trace **out_trace) {
-  if (!host || !path || !out_trace) return rung_fail(error, RUNG_INVALID_ARGUMENT, "trace: host, path and out_trace are required");
+  if (!host || !path || !out_trace)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "trace: host, path and out_trace are required");
   rung_trace *t = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *t, 0);
   if (!t) return rung_fail(error, RUNG_OUT_OF_MEMORY, "trace: out of memory");
   t->host = host;

@@ -3,35 +3,40 @@
 #define _GNU_SOURCE
 #include "cli/tool.h"
 
-#define FIELDS                                                                                                                     \
-  "text ids finish load_seconds compile_seconds prompt_tokens prompt_tokens_per_second decode_tokens decode_tokens_per_second "    \
+#define FIELDS                                                                                         \
+  "text ids finish load_seconds compile_seconds prompt_tokens prompt_tokens_per_second decode_tokens " \
+  "decode_tokens_per_second "                                                                          \
   "memory_predicted_bytes memory_peak_bytes"
 
 static const char *const models[] = {LLAMA, GEMMA};
 
 /* Two runs print the same. */
-#define SAME(a, b)                     \
-  do {                                 \
-    tool_result x_ = (a), y_ = (b);    \
-    CHECK_EQ_I64(x_.code, 0);          \
-    CHECK_EQ_I64(y_.code, 0);          \
-    CHECK(x_.out_bytes > 1);           \
-    CHECK_STR(x_.out, y_.out);         \
-    tool_free(&x_);                    \
-    tool_free(&y_);                    \
+#define SAME(a, b)                  \
+  do {                              \
+    tool_result x_ = (a), y_ = (b); \
+    CHECK_EQ_I64(x_.code, 0);       \
+    CHECK_EQ_I64(y_.code, 0);       \
+    CHECK(x_.out_bytes > 1);        \
+    CHECK_STR(x_.out, y_.out);      \
+    tool_free(&x_);                 \
+    tool_free(&y_);                 \
   } while (0)
 
 static void test_reproduces(void) {
   for (size_t i = 0; i < RUNG_COUNT(models); i++) {
-    SAME(tool("generate -m %s -p 'Hello there' -n 12 --temp 0 -t 1", models[i]), tool("generate -m %s -p 'Hello there' -n 12 --temp 0 -t 2 --ubatch 3", models[i]));
-    SAME(tool("generate -m %s -p 'Hello there' -n 12 -s 7", models[i]), tool("generate -m %s -p 'Hello there' -n 12 -s 7 --no-map", models[i]));
+    SAME(tool("generate -m %s -p 'Hello there' -n 12 --temp 0 -t 1", models[i]),
+         tool("generate -m %s -p 'Hello there' -n 12 --temp 0 -t 2 --ubatch 3", models[i]));
+    SAME(tool("generate -m %s -p 'Hello there' -n 12 -s 7", models[i]),
+         tool("generate -m %s -p 'Hello there' -n 12 -s 7 --no-map", models[i]));
   }
 }
 
 static void test_prompts(void) {
   write_file(tool_file("prompt"), "Hello there");
-  SAME(tool("generate -m " LLAMA " -p 'Hello there' -n 8 --temp 0"), tool("generate -m " LLAMA " -f '%s' -n 8 --temp 0", tool_file("prompt")));
-  SAME(tool("generate -m " LLAMA " -p 'Hello there' -n 8 --temp 0"), tool("generate -m " LLAMA " -f - -n 8 --temp 0 <'%s'", tool_file("prompt")));
+  SAME(tool("generate -m " LLAMA " -p 'Hello there' -n 8 --temp 0"),
+       tool("generate -m " LLAMA " -f '%s' -n 8 --temp 0", tool_file("prompt")));
+  SAME(tool("generate -m " LLAMA " -p 'Hello there' -n 8 --temp 0"),
+       tool("generate -m " LLAMA " -f - -n 8 --temp 0 <'%s'", tool_file("prompt")));
   tool_result text = tool("generate -m " LLAMA " -f " TINY "llama.b.txt -n 8 --temp 0");
   tool_result ids = tool("generate -m " LLAMA " --ids " TINY "llama.b.ids -n 8 --temp 0");
   CHECK_STR(text.out, ids.out);
@@ -44,7 +49,8 @@ static void test_prompts(void) {
 
 /* Each of several sequences says what it says alone. */
 static void test_sequences(void) {
-  tool_result a = tool("generate -m " LLAMA " -p Hello -n 9 --temp 0"), b = tool("generate -m " LLAMA " -p 'the other one' -n 9 --temp 0");
+  tool_result a = tool("generate -m " LLAMA " -p Hello -n 9 --temp 0"),
+              b = tool("generate -m " LLAMA " -p 'the other one' -n 9 --temp 0");
   tool_result both = tool("generate -m " LLAMA " -p Hello -p 'the other one' -n 9 --temp 0");
   CHECK_EQ_I64(both.code, 0);
   CHECK_EQ_I64(both.out_bytes, a.out_bytes + b.out_bytes);

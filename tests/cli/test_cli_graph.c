@@ -41,7 +41,8 @@ static void check_outputs(rung_host *host, int64_t rows) {
     double h[32], sum = 0;
     for (int64_t c = 0; c < 32; c++) {
       double dot = 0;
-      for (int64_t k = 0; k < 64; k++) dot += ((double)((r * 64 + k) % 13) / 13 - 0.5) * ((double)((c * 64 + k) % 13) / 13 - 0.5);
+      for (int64_t k = 0; k < 64; k++)
+        dot += ((double)((r * 64 + k) % 13) / 13 - 0.5) * ((double)((c * 64 + k) % 13) / 13 - 0.5);
       h[c] = exp(dot / (1 + exp(-dot)));
       sum += h[c];
     }
@@ -55,7 +56,8 @@ static void test_run(void) {
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   write_input(host, tool_file("x.npy"), 5, 64);
   write_input(host, tool_file("w.npy"), 32, 64);
-  EXPECT(0, "runs: median", "run -m '%s' -i x='%s' -i w='%s' -o '%s' --repeat 3", path, tool_file("x.npy"), tool_file("w.npy"), tool_file("results"));
+  EXPECT(0, "runs: median", "run -m '%s' -i x='%s' -i w='%s' -o '%s' --repeat 3", path, tool_file("x.npy"),
+         tool_file("w.npy"), tool_file("results"));
   check_outputs(host, 5);
   EXPECT(2, "did you mean x?", "run -m '%s' -i xx='%s'", path, tool_file("x.npy"));
   EXPECT(2, "is not NAME=FILE.npy", "run -m '%s' -i x", path);
@@ -182,7 +184,8 @@ static void test_env(void) {
   CHECK_EQ_I64(r.code, 0);
   CHECK(strstr(r.out, "instruction sets") != NULL && strstr(r.out, "RUNG_THREADS") != NULL);
   tool_free(&r);
-  CHECK(setenv("RUNG_MAX_ISA", "base", 1) == 0 && setenv("RUNG_THREADS", "1", 1) == 0 && setenv("RUNG_TREADS", "9", 1) == 0);
+  CHECK(setenv("RUNG_MAX_ISA", "base", 1) == 0 && setenv("RUNG_THREADS", "1", 1) == 0 &&
+        setenv("RUNG_TREADS", "9", 1) == 0);
   r = tool("env --json");
   CHECK_EQ_I64(r.code, 0);
   CHECK(json_lines_have(r.out, "version isa_detected isa_used threads memory_limit_bytes devices libraries variables"));

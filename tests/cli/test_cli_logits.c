@@ -48,7 +48,8 @@ static void test_logits(void) {
       for (size_t c = 0; c < RUNG_COUNT(chunks); c++) {
         char recorded[256];
         snprintf(recorded, sizeof recorded, TINY "%s.%s.logits.npy", names[m], prompts[p]);
-        tool_result r = tool("logits -m " TINY "%s.gguf --ids " TINY "%s.%s.ids -o '%s' --quant exact --kv f32 %s", names[m], names[m], prompts[p], tool_file("l.npy"), chunks[c]);
+        tool_result r = tool("logits -m " TINY "%s.gguf --ids " TINY "%s.%s.ids -o '%s' --quant exact --kv f32 %s",
+                             names[m], names[m], prompts[p], tool_file("l.npy"), chunks[c]);
         CHECK_EQ_I64(r.code, 0);
         CHECK_STR(r.out, "");
         tool_free(&r);
@@ -76,8 +77,10 @@ static void normalise(char *text) {
   char *out = text;
   for (char *p = text; *p; p++) {
     const bool blank = *p == ' ' || *p == '\n';
-    if (!blank) *out++ = *p;
-    else if (out > text && out[-1] != ' ') *out++ = ' ';
+    if (!blank)
+      *out++ = *p;
+    else if (out > text && out[-1] != ' ')
+      *out++ = ' ';
   }
   while (out > text && out[-1] == ' ') out--;
   *out = 0;
@@ -125,7 +128,8 @@ static void test_special(void) {
   CHECK(strncmp(parsed.out, "1 ", 2) == 0);
   tool_free(&parsed);
   tool_free(&plain);
-  tool_result with = tool("tokenize -m " GEMMA " <'%s'", tool_file("text")), without = tool("tokenize -m " GEMMA " --no-bos <'%s'", tool_file("text"));
+  tool_result with = tool("tokenize -m " GEMMA " <'%s'", tool_file("text")),
+              without = tool("tokenize -m " GEMMA " --no-bos <'%s'", tool_file("text"));
   CHECK(strncmp(with.out, "2 ", 2) == 0 && strcmp(with.out + 2, without.out) == 0);
   tool_free(&with);
   tool_free(&without);

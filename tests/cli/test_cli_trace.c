@@ -28,7 +28,8 @@ static void check_trace(const char *text) {
   CHECK_EQ_I64(count(text, "\"name\":\"load\""), 1);
   CHECK_EQ_I64(count(text, "\"name\":\"compile\""), 1);
   CHECK(count(text, "\"cat\":\"step\"") > 10);
-  CHECK(count(text, "\"kernel\":\"") > 10 && count(text, "\"label\":\"layers.1.") > 0 && count(text, "\"bytes\":") > 10);
+  CHECK(count(text, "\"kernel\":\"") > 10 && count(text, "\"label\":\"layers.1.") > 0 &&
+        count(text, "\"bytes\":") > 10);
   CHECK(count(text, "\"dur\":") == count(text, "\"ph\":\"X\""));
 }
 
@@ -84,10 +85,10 @@ static int finish(pid_t child) {
 }
 
 /* Goes on for long: the context is large and the end token ignored. */
-#define LONG_RUN(trace)                                                                                                      \
-  {                                                                                                                          \
-    (char *)"rung", (char *)"generate", (char *)"-m", (char *)LLAMA, (char *)"-p", (char *)"Hello", (char *)"-c",           \
-        (char *)"200000", (char *)"--ignore-eos", (char *)"-s", (char *)"1", (char *)(trace), NULL                          \
+#define LONG_RUN(trace)                                                                                           \
+  {                                                                                                               \
+    (char *)"rung", (char *)"generate", (char *)"-m", (char *)LLAMA, (char *)"-p", (char *)"Hello", (char *)"-c", \
+        (char *)"200000", (char *)"--ignore-eos", (char *)"-s", (char *)"1", (char *)(trace), NULL                \
   }
 
 static void test_interrupt(void) {

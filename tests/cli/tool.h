@@ -93,14 +93,15 @@ static inline void tool_free(tool_result *r) {
 }
 
 /* Runs, expects an exit code and a text in standard error (NULL: anything). */
-#define EXPECT(want_code, want_error, ...)                                                                                       \
-  do {                                                                                                                           \
-    tool_result expect_ = tool(__VA_ARGS__);                                                                                     \
-    test_state.checks++;                                                                                                         \
-    const char *text_ = (want_error);                                                                                            \
-    if (expect_.code != (want_code) || (text_ && !strstr(expect_.err, text_)))                                                   \
-      TEST_FAIL_("exit code %d, not %d with \"%s\"; said: %s", expect_.code, want_code, text_ ? text_ : "", expect_.err);        \
-    tool_free(&expect_);                                                                                                         \
+#define EXPECT(want_code, want_error, ...)                                                                  \
+  do {                                                                                                      \
+    tool_result expect_ = tool(__VA_ARGS__);                                                                \
+    test_state.checks++;                                                                                    \
+    const char *text_ = (want_error);                                                                       \
+    if (expect_.code != (want_code) || (text_ && !strstr(expect_.err, text_)))                              \
+      TEST_FAIL_("exit code %d, not %d with \"%s\"; said: %s", expect_.code, want_code, text_ ? text_ : "", \
+                 expect_.err);                                                                              \
+    tool_free(&expect_);                                                                                    \
   } while (0)
 
 /* ---- JSON. Without jansson: only that the key is there. */

@@ -85,9 +85,11 @@ static int read_number(const parser *p, const char *text) {
   const cli_flag *f = p->flag;
   const char *end = NULL;
   double value;
-  if (!rung_parse_f64(text, NULL, &value, &end) || *end || !isfinite(value)) return refuse(p, "%s: \"%s\" is no number", p->word, text);
+  if (!rung_parse_f64(text, NULL, &value, &end) || *end || !isfinite(value))
+    return refuse(p, "%s: \"%s\" is no number", p->word, text);
   if (value < f->lo || value > f->hi)
-    return refuse(p, "%s: %s is outside %g..%g; the nearest is %g", p->word, text, f->lo, f->hi, value < f->lo ? f->lo : f->hi);
+    return refuse(p, "%s: %s is outside %g..%g; the nearest is %g", p->word, text, f->lo, f->hi,
+                  value < f->lo ? f->lo : f->hi);
   *(double *)target(p) = value;
   return CLI_OK;
 }
@@ -121,7 +123,8 @@ static int read_choice(const parser *p, const char *text) {
     (void)refuse(p, "%s %s is not supported yet; there is %s", p->word, text, f->value);
     return CLI_UNSUPPORTED;
   }
-  if (nearest.best) return refuse(p, "%s: there is no \"%s\"; did you mean %s? (%s)", p->word, text, nearest.best, f->value);
+  if (nearest.best)
+    return refuse(p, "%s: there is no \"%s\"; did you mean %s? (%s)", p->word, text, nearest.best, f->value);
   return refuse(p, "%s: there is no \"%s\", but %s", p->word, text, f->value);
 }
 
@@ -141,15 +144,22 @@ static int read_list(const parser *p, const char *text) {
 
 static int read_value(const parser *p, const char *text) {
   switch (p->flag->kind) {
-    case CLI_SWITCH: *(bool *)target(p) = true; return CLI_OK;
-    case CLI_TEXT: return read_text(p, text);
-    case CLI_COUNT: return read_integer(p, text, strlen(text), target(p));
-    case CLI_NUMBER: return read_number(p, text);
+    case CLI_SWITCH:
+      *(bool *)target(p) = true;
+      return CLI_OK;
+    case CLI_TEXT:
+      return read_text(p, text);
+    case CLI_COUNT:
+      return read_integer(p, text, strlen(text), target(p));
+    case CLI_NUMBER:
+      return read_number(p, text);
     case CLI_BYTES:
       if (rung_parse_bytes(text, target(p))) return CLI_OK;
       return refuse(p, "%s: \"%s\" is no number of bytes; write 1048576, 64K, 512M or 2G", p->word, text);
-    case CLI_CHOICE: return read_choice(p, text);
-    case CLI_LIST: return read_list(p, text);
+    case CLI_CHOICE:
+      return read_choice(p, text);
+    case CLI_LIST:
+      return read_list(p, text);
   }
   return CLI_FAILED;
 }
@@ -173,7 +183,8 @@ static int check_required(const parser *p) {
     const cli_flag *f = &cli_flags[i];
     if (!f->required || !(f->commands >> p->command & 1)) continue;
     if (*(const char *const *)((const char *)o + f->offset)) continue;
-    return refuse(p, "%s %s is missing; see rung %s --help", f->letter ? f->letter : f->name, f->value, cli_commands[p->command].name);
+    return refuse(p, "%s %s is missing; see rung %s --help", f->letter ? f->letter : f->name, f->value,
+                  cli_commands[p->command].name);
   }
   return CLI_OK;
 }

@@ -5,8 +5,8 @@
 
 #include "table.h"
 
-/* Fills options from argv[0..count) (flags only). Returns an exit code; a refusal is printed, with the nearest flag or value
- * there is. */
+/* Fills options from argv[0..count) (flags only). Returns an exit code; a refusal is printed, with the nearest flag or
+ * value there is. */
 int cli_parse(cli_command_id command, int count, char **argv, cli_options *out);
 /* The command of this name, or a refusal with the nearest one (exit code in *out_code). */
 bool cli_find_command(const char *name, cli_command_id *out_id, int *out_code);

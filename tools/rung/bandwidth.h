@@ -5,7 +5,8 @@
 
 #include "session.h"
 
-/* Bytes per second: the best of several passes over a buffer larger than any cache; 0 where there is no memory for it. */
+/* Bytes per second: the best of several passes over a buffer larger than any cache; 0 where there is no memory for it.
+ */
 double cli_bandwidth(const cli_session *session, int threads);
 
 #endif

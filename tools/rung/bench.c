@@ -102,17 +102,20 @@ static int decode(job *j, int64_t tokens, int64_t *out_runs) {
 
 /* Keys and values that all runs of one measurement read, on average over the positions that each row sees. */
 static double kv_bytes(const job *j, int64_t tokens, int64_t runs) {
-  const double position = (double)rung_type_bytes(j->options.kv, (uint64_t)(2 * j->info.layers * j->info.kv_heads * j->info.head_dim));
+  const double position =
+      (double)rung_type_bytes(j->options.kv, (uint64_t)(2 * j->info.layers * j->info.kv_heads * j->info.head_dim));
   return position * (double)tokens / 2 * (double)j->sequences * (double)runs;
 }
 
 static void report(const job *j, const char *work, int64_t tokens, int64_t runs, const cli_measure *m) {
   const double all = (double)tokens * j->sequences, rate = m->median > 0 ? all / m->median : 0;
-  const double bytes = (double)j->weight_bytes * (double)runs + kv_bytes(j, tokens, runs), limit = j->bandwidth > 0 ? all * j->bandwidth / bytes : 0;
+  const double bytes = (double)j->weight_bytes * (double)runs + kv_bytes(j, tokens, runs),
+               limit = j->bandwidth > 0 ? all * j->bandwidth / bytes : 0;
   const int threads = rung_device_threads(j->s->device);
   if (!j->s->options->json) {
-    printf("%-7s %6" PRId64 " tokens x %-3d sequences %2d threads %10.1f tok/s  spread %5.1f%%  limit %10.1f tok/s  share %5.1f%%\n", work, tokens, j->sequences,
-           threads, rate, 100 * m->spread, limit, limit > 0 ? 100 * rate / limit : 0);
+    printf("%-7s %6" PRId64
+           " tokens x %-3d sequences %2d threads %10.1f tok/s  spread %5.1f%%  limit %10.1f tok/s  share %5.1f%%\n",
+           work, tokens, j->sequences, threads, rate, 100 * m->spread, limit, limit > 0 ? 100 * rate / limit : 0);
   } else {
     cli_json json = cli_json_begin(stdout);
     cli_json_string(&json, "work", work);
@@ -200,8 +203,8 @@ static int count_weights(job *j) {
   size_t output, embedding;
   rung_weights_info info;
   j->weight_bytes = j->info.weight_bytes;
-  if (rung_weights_index(weights, "output.weight", &output) && rung_weights_index(weights, "token_embd.weight", &embedding) &&
-      rung_weights_at(weights, embedding, &info))
+  if (rung_weights_index(weights, "output.weight", &output) &&
+      rung_weights_index(weights, "token_embd.weight", &embedding) && rung_weights_at(weights, embedding, &info))
     j->weight_bytes -= info.bytes;
   rung_weights_release(weights);
   return CLI_OK;

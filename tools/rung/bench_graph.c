@@ -12,7 +12,7 @@
 enum { ITEM_BYTES = 96 };
 
 typedef struct job {
-  cli_session s;      /* with options of its own, for one combination at a time */
+  cli_session s; /* with options of its own, for one combination at a time */
   cli_options options;
   const cli_session *outer;
   double bandwidth;
@@ -37,7 +37,8 @@ static void pick_value(const char *item, int index, char out[ITEM_BYTES]) {
 /* Bytes that must move at least: inputs, outputs, weights once. */
 static int least_bytes(job *j, const cli_inputs *inputs, const cli_execution *e, double *out) {
   double bytes = 0;
-  for (uint32_t i = 0; i < inputs->count; i++) bytes += (double)rung_type_bytes(inputs->tensor[i].type, (uint64_t)cli_elements(&inputs->tensor[i]));
+  for (uint32_t i = 0; i < inputs->count; i++)
+    bytes += (double)rung_type_bytes(inputs->tensor[i].type, (uint64_t)cli_elements(&inputs->tensor[i]));
   for (int i = 0; i < rung_program_outputs(e->program); i++) {
     rung_tensor t;
     const rung_status status = rung_context_output(e->context, i, &t);
@@ -48,7 +49,8 @@ static int least_bytes(job *j, const cli_inputs *inputs, const cli_execution *e,
     if (strcmp(j->graph->node[i].op->name, "weight") != 0) continue;
     const rung_value_type *type = rung_graph_value_type(j->graph, j->graph->node[i].first_value);
     uint64_t elements = 1;
-    for (int d = 0; d < type->rank; d++) elements *= (uint64_t)j->graph->dims->node[type->extent[d].id].value; /* constants */
+    for (int d = 0; d < type->rank; d++)
+      elements *= (uint64_t)j->graph->dims->node[type->extent[d].id].value; /* constants */
     bytes += (double)rung_type_bytes(type->type, elements);
   }
   *out = bytes;
@@ -62,7 +64,8 @@ static void report(const job *j, double bytes, const cli_measure *m) {
   if (!j->options.json) {
     printf("run    ");
     for (int i = 0; i < bindings->count; i++) printf(" %s", bindings->item[i]);
-    printf("  %d threads  %.6f s  spread %.1f%%  limit %.6f s  share %.1f%%\n", threads, m->median, 100 * m->spread, limit, 100 * share);
+    printf("  %d threads  %.6f s  spread %.1f%%  limit %.6f s  share %.1f%%\n", threads, m->median, 100 * m->spread,
+           limit, 100 * share);
     return;
   }
   cli_json json = cli_json_begin(stdout);

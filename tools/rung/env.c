@@ -72,7 +72,8 @@ static void print_json(const facts *f) {
   for (size_t i = 0; i < RUNG_COUNT(libraries); i++) cli_json_bool(&j, libraries[i].name, libraries[i].there);
   cli_json_close(&j, '}');
   cli_json_open(&j, "variables", '{');
-  for (int i = 0; i < cli_variable_count; i++) cli_json_string(&j, cli_variables[i].name, getenv(cli_variables[i].name));
+  for (int i = 0; i < cli_variable_count; i++)
+    cli_json_string(&j, cli_variables[i].name, getenv(cli_variables[i].name));
   cli_json_close(&j, '}');
   cli_json_end(&j);
 }
@@ -80,14 +81,17 @@ static void print_json(const facts *f) {
 static void print_text(const facts *f) {
   printf("version            %s\n", RUNG_VERSION_TEXT);
   printf("instruction sets   %s used, %s detected\n", f->used, f->detected);
-  printf("threads            %d (%ld processors online, %d of them usable under affinity and quota)\n", f->threads, f->online, f->usable);
+  printf("threads            %d (%ld processors online, %d of them usable under affinity and quota)\n", f->threads,
+         f->online, f->usable);
   printf("memory             limit %.2f GB, budget %.2f GB\n", (double)f->memory * 1e-9, (double)f->budget * 1e-9);
   printf("devices            %s, %s\n", f->device[0], f->device[1]);
   for (size_t i = 0; i < RUNG_COUNT(libraries); i++)
-    printf("%-18s %-10s %s (%s)\n", i ? "" : "libraries", libraries[i].name, libraries[i].there ? "there" : "not there", libraries[i].doc);
+    printf("%-18s %-10s %s (%s)\n", i ? "" : "libraries", libraries[i].name, libraries[i].there ? "there" : "not there",
+           libraries[i].doc);
   for (int i = 0; i < cli_variable_count; i++) {
     const char *value = getenv(cli_variables[i].name);
-    printf("%-18s %s%s%s (%s)\n", i ? "" : "variables", cli_variables[i].name, value ? "=" : " is not set", value ? value : "", cli_variables[i].doc);
+    printf("%-18s %s%s%s (%s)\n", i ? "" : "variables", cli_variables[i].name, value ? "=" : " is not set",
+           value ? value : "", cli_variables[i].doc);
   }
 }
 
@@ -105,8 +109,10 @@ static void warn_unknown(const cli_session *s) {
       cli_nearest_offer(&nearest, cli_variables[i].name);
     }
     if (known) continue;
-    if (nearest.best && nearest.distance <= 2) cli_note(s, "warning: %s is not read; did you mean %s?", name, nearest.best);
-    else cli_note(s, "note: %s is not read by this command", name);
+    if (nearest.best && nearest.distance <= 2)
+      cli_note(s, "warning: %s is not read; did you mean %s?", name, nearest.best);
+    else
+      cli_note(s, "note: %s is not read by this command", name);
   }
 }
 
@@ -122,8 +128,10 @@ int cli_env(cli_session *s) {
   facts f = {0};
   const int code = find_out(s, &f);
   if (code) return code;
-  if (s->options->json) print_json(&f);
-  else print_text(&f);
+  if (s->options->json)
+    print_json(&f);
+  else
+    print_text(&f);
   warn_unknown(s);
   warn_values(s);
   return CLI_OK;

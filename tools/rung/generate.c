@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rung generate: prompts in, text out. One sequence is streamed; several run side by side and are printed at the end. */
+ * rung generate: prompts in, text out. One sequence is streamed; several run side by side and are printed at the end.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +78,9 @@ static int check_budget(const job *j) {
   if (status) return cli_fail(j->s, CLI_ON_RUN, status, NULL);
   const uint64_t need = cli_most(&memory), budget = rung_host_budget(j->s->host);
   if (!budget || need <= budget) return CLI_OK;
-  return cli_refuse(j->s, CLI_NO_MEMORY, "%" PRIu64 " bytes are needed for %" PRId64 " positions, the budget is %" PRIu64 "; lower -n or -c", need, length, budget);
+  return cli_refuse(j->s, CLI_NO_MEMORY,
+                    "%" PRIu64 " bytes are needed for %" PRId64 " positions, the budget is %" PRIu64 "; lower -n or -c",
+                    need, length, budget);
 }
 
 static int set_up(job *j) {
@@ -90,7 +93,8 @@ static int set_up(job *j) {
   j->context = o.context;
   j->chunk = o.chunk > j->count ? o.chunk : j->count;
   if (j->longest > o.context)
-    return cli_refuse(j->s, CLI_USAGE, "the prompt has %" PRId64 " tokens, the context %" PRId64 " positions; raise -c", j->longest, o.context);
+    return cli_refuse(j->s, CLI_USAGE, "the prompt has %" PRId64 " tokens, the context %" PRId64 " positions; raise -c",
+                      j->longest, o.context);
   code = cli_open_generator(j->s, j->model, &o, &j->generator, &j->compile);
   return code ? code : check_budget(j);
 }
@@ -127,9 +131,12 @@ static int take(job *j, const rung_token *t) {
   if (code) return code;
   const bool full = rung_generator_length(j->generator, t->slot) >= j->context;
   if (r->finish != CLI_AT_STOP) {
-    if (t->end && !j->o->ignore_eos) r->finish = CLI_AT_END;
-    else if (j->o->predict >= 0 && (int64_t)r->ids.count >= j->o->predict) r->finish = CLI_AT_LIMIT;
-    else if (full) r->finish = CLI_AT_CONTEXT;
+    if (t->end && !j->o->ignore_eos)
+      r->finish = CLI_AT_END;
+    else if (j->o->predict >= 0 && (int64_t)r->ids.count >= j->o->predict)
+      r->finish = CLI_AT_LIMIT;
+    else if (full)
+      r->finish = CLI_AT_CONTEXT;
   }
   if (r->finish) {
     rung_generator_pause(j->generator, t->slot);
@@ -243,8 +250,9 @@ static void print_json(const job *j, int i) {
 /* Class by class, for -v. */
 static void print_memory(const job *j) {
   const rung_memory now = rung_host_memory(j->s->host);
-#define X(name, text) \
-  if (j->predicted.name || now.name) cli_note(j->s, "%-12s predicted %12" PRIu64 ", held %12" PRIu64, #name, j->predicted.name, now.name);
+#define X(name, text)                \
+  if (j->predicted.name || now.name) \
+    cli_note(j->s, "%-12s predicted %12" PRIu64 ", held %12" PRIu64, #name, j->predicted.name, now.name);
   RUNG_MEMORY_MAP(X)
 #undef X
 }
@@ -252,11 +260,15 @@ static void print_memory(const job *j) {
 static void print_summary(const job *j) {
   int64_t made = 0;
   for (int i = 0; i < j->count; i++) made += (int64_t)j->reply[i].ids.count;
-  cli_note(j->s, "load %.2f s, compile %.2f s | prompt %" PRId64 " tokens, %.1f tok/s | decode %" PRId64 " tokens, %.1f tok/s | memory predicted %.1f MB, used %.1f MB",
-           j->load, j->compile, j->prompt_tokens, rate(j->prompt_tokens, j->prompt_seconds), made, rate(j->later_tokens, j->decode_seconds),
-           (double)cli_most(&j->predicted) * 1e-6, (double)j->peak * 1e-6);
+  cli_note(j->s,
+           "load %.2f s, compile %.2f s | prompt %" PRId64 " tokens, %.1f tok/s | decode %" PRId64
+           " tokens, %.1f tok/s | memory predicted %.1f MB, used %.1f MB",
+           j->load, j->compile, j->prompt_tokens, rate(j->prompt_tokens, j->prompt_seconds), made,
+           rate(j->later_tokens, j->decode_seconds), (double)cli_most(&j->predicted) * 1e-6, (double)j->peak * 1e-6);
   if (j->o->verbose) print_memory(j);
-  if (j->o->verbose) cli_note(j->s, "seed %" PRIu64 ", context %" PRId64 ", device %s, %d threads", j->seed, j->context, rung_device_name(j->s->device), rung_device_threads(j->s->device));
+  if (j->o->verbose)
+    cli_note(j->s, "seed %" PRIu64 ", context %" PRId64 ", device %s, %d threads", j->seed, j->context,
+             rung_device_name(j->s->device), rung_device_threads(j->s->device));
 }
 
 static int finish(job *j, int code) {
@@ -268,8 +280,10 @@ static int finish(job *j, int code) {
   code = measure_memory(j);
   if (code) return code;
   for (int i = 0; i < j->count; i++) {
-    if (j->o->json) print_json(j, i);
-    else print_reply(j, &j->reply[i]);
+    if (j->o->json)
+      print_json(j, i);
+    else
+      print_reply(j, &j->reply[i]);
   }
   fflush(stdout);
   print_summary(j);

@@ -21,11 +21,14 @@ int cli_recognise(const cli_session *s, cli_file *out) {
   fclose(file);
   if (failed) return cli_refuse(s, CLI_BAD_FILE, "%s: cannot be read", path);
   const char *dot = strrchr(path, '.');
-  if (got >= 4 && memcmp(head, "GGUF", 4) == 0) *out = CLI_FILE_GGUF;
-  else if (got >= 5 && memcmp(head, "rung ", 5) == 0) *out = CLI_FILE_GRAPH;
+  if (got >= 4 && memcmp(head, "GGUF", 4) == 0)
+    *out = CLI_FILE_GGUF;
+  else if (got >= 5 && memcmp(head, "rung ", 5) == 0)
+    *out = CLI_FILE_GRAPH;
   else if (dot && (strcmp(dot, ".onnx") == 0 || strcmp(dot, ".safetensors") == 0))
     return cli_refuse(s, CLI_UNSUPPORTED, "%s: %s files are not supported yet", path, dot);
-  else return cli_refuse(s, CLI_BAD_FILE, "%s: neither a GGUF file nor a text graph (which begins with \"rung 1\")", path);
+  else
+    return cli_refuse(s, CLI_BAD_FILE, "%s: neither a GGUF file nor a text graph (which begins with \"rung 1\")", path);
   return CLI_OK;
 }
 
@@ -34,8 +37,10 @@ int cli_read_graph(cli_session *s, rung_graph **out_graph) {
   int code = cli_read_file(s, s->options->model, &text);
   if (!code) {
     const rung_status status = rung_graph_parse(s->host, text.data, text.bytes, &s->error, out_graph);
-    if (status == RUNG_UNSUPPORTED) code = cli_fail(s, CLI_ON_FILE, status, NULL);
-    else if (status) code = cli_refuse(s, cli_exit_code(CLI_ON_FILE, status), "%s: %s", s->options->model, s->error.message);
+    if (status == RUNG_UNSUPPORTED)
+      code = cli_fail(s, CLI_ON_FILE, status, NULL);
+    else if (status)
+      code = cli_refuse(s, cli_exit_code(CLI_ON_FILE, status), "%s: %s", s->options->model, s->error.message);
   }
   free(text.data);
   return code;
@@ -44,7 +49,8 @@ int cli_read_graph(cli_session *s, rung_graph **out_graph) {
 static int unknown_symbol(const cli_session *s, const rung_graph *graph, const char *name) {
   cli_nearest nearest = cli_nearest_begin(name);
   for (uint32_t i = 0; i < graph->dims->symbols; i++) cli_nearest_offer(&nearest, graph->dims->symbol[i].name);
-  if (nearest.best) return cli_refuse(s, CLI_USAGE, "--bind: there is no symbol %s; did you mean %s?", name, nearest.best);
+  if (nearest.best)
+    return cli_refuse(s, CLI_USAGE, "--bind: there is no symbol %s; did you mean %s?", name, nearest.best);
   return cli_refuse(s, CLI_USAGE, "--bind: there is no symbol %s", name);
 }
 
@@ -63,8 +69,8 @@ static int bind_one(const cli_session *s, const rung_graph *graph, const char *i
   const rung_symbol *symbol = &graph->dims->symbol[i];
   if (symbol->made) return cli_refuse(s, CLI_USAGE, "--bind: %s is found by the graph itself", symbol->name);
   if (value < symbol->lo || value > symbol->hi)
-    return cli_refuse(s, CLI_USAGE, "--bind: %s is outside %" PRId64 "..%" PRId64 "; the nearest is %" PRId64, item, symbol->lo, symbol->hi,
-                      value < symbol->lo ? symbol->lo : symbol->hi);
+    return cli_refuse(s, CLI_USAGE, "--bind: %s is outside %" PRId64 "..%" PRId64 "; the nearest is %" PRId64, item,
+                      symbol->lo, symbol->hi, value < symbol->lo ? symbol->lo : symbol->hi);
   out->value[i] = value;
   return CLI_OK;
 }

@@ -18,7 +18,8 @@ void cli_help(FILE *out) {
 
 static void print_flag(FILE *out, const cli_flag *f) {
   char left[96], notes[160] = "";
-  snprintf(left, sizeof left, "  %s%s%s %s", f->letter ? f->letter : "", f->letter ? ", " : "", f->name, f->value ? f->value : "");
+  snprintf(left, sizeof left, "  %s%s%s %s", f->letter ? f->letter : "", f->letter ? ", " : "", f->name,
+           f->value ? f->value : "");
   if (f->standard) snprintf(notes, sizeof notes, " (default: %s)", f->standard);
   const int width = (int)strlen(left);
   if (width < COLUMN)

@@ -8,7 +8,9 @@
 
 #include "commands.h"
 
-static bool wants_compile(const cli_options *o) { return o->graph || o->plan || o->memory_report || o->kernels || o->fused; }
+static bool wants_compile(const cli_options *o) {
+  return o->graph || o->plan || o->memory_report || o->kernels || o->fused;
+}
 
 static void show_text(const cli_inspection *i, const char *key, char *text, size_t bytes) {
   if (i->json) {
@@ -28,14 +30,18 @@ static void show_memory(const cli_inspection *i, const rung_memory *m) {
   };
   if (i->json) cli_json_open(i->json, "memory", '{');
   int row = 0;
-#define X(name, text)                                                                               \
-  if (i->json) cli_json_bytes(i->json, #name, m->name);                                             \
-  else if (strcmp(#name, "host") != 0) printf("%-12s %14" PRIu64 "  %s\n", #name, m->name, docs[row]); \
+#define X(name, text)                                               \
+  if (i->json)                                                      \
+    cli_json_bytes(i->json, #name, m->name);                        \
+  else if (strcmp(#name, "host") != 0)                              \
+    printf("%-12s %14" PRIu64 "  %s\n", #name, m->name, docs[row]); \
   row++;
   RUNG_MEMORY_MAP(X)
 #undef X
-  if (i->json) cli_json_bytes(i->json, "total", cli_total(m));
-  else printf("%-12s %14" PRIu64 "\n", "total", cli_total(m));
+  if (i->json)
+    cli_json_bytes(i->json, "total", cli_total(m));
+  else
+    printf("%-12s %14" PRIu64 "\n", "total", cli_total(m));
   if (i->json) cli_json_close(i->json, '}');
 }
 
@@ -87,7 +93,8 @@ static int compile_model(const cli_inspection *i, rung_model *model, cli_compile
 
 static int inspect_gguf(const cli_inspection *i) {
   const cli_options *o = i->session->options;
-  if (o->bindings.count) return cli_refuse(i->session, CLI_USAGE, "--bind is for text graphs; a language model takes -c and --ubatch");
+  if (o->bindings.count)
+    return cli_refuse(i->session, CLI_USAGE, "--bind is for text graphs; a language model takes -c and --ubatch");
   int code = CLI_OK;
   if (!wants_compile(o) && !o->check) code = cli_show_gguf(i);
   if (!code && wants_compile(o)) {
@@ -124,7 +131,10 @@ static int compile_graph(const cli_inspection *i, const rung_graph *graph, cli_c
 
 static int inspect_graph(const cli_inspection *i) {
   const cli_options *o = i->session->options;
-  if (o->check) return cli_refuse(i->session, CLI_USAGE, "--check looks at tensors of a GGUF file; a text graph has none (rung run --check compares devices)");
+  if (o->check)
+    return cli_refuse(
+        i->session, CLI_USAGE,
+        "--check looks at tensors of a GGUF file; a text graph has none (rung run --check compares devices)");
   rung_graph *graph = NULL;
   int code = cli_read_graph(i->session, &graph);
   if (!code && !wants_compile(o)) cli_show_graph(i, graph);

@@ -16,27 +16,41 @@ static void print_text(rung_gguf_text t) {
   printf("\"");
   for (int i = 0; i < n; i++) {
     const unsigned char c = (unsigned char)t.data[i];
-    if (c == '\n') printf("\\n");
-    else putchar(c < 0x20 || c == 0x7F ? '.' : c);
+    if (c == '\n')
+      printf("\\n");
+    else
+      putchar(c < 0x20 || c == 0x7F ? '.' : c);
   }
   printf(t.length > 100 ? "...\"" : "\"");
 }
 
 static void print_element(const rung_gguf_entry *e, uint64_t i) {
   switch (e->kind) {
-    case RUNG_GGUF_STRING: print_text(rung_gguf_entry_text(e, i)); break;
+    case RUNG_GGUF_STRING:
+      print_text(rung_gguf_entry_text(e, i));
+      break;
     case RUNG_GGUF_F32:
-    case RUNG_GGUF_F64: printf("%.9g", rung_gguf_entry_f64(e, i)); break;
-    case RUNG_GGUF_BOOL: printf(rung_gguf_entry_i64(e, i) ? "true" : "false"); break;
-    case RUNG_GGUF_U64: printf("%" PRIu64, (uint64_t)rung_gguf_entry_i64(e, i)); break;
-    default: printf("%" PRId64, rung_gguf_entry_i64(e, i)); break;
+    case RUNG_GGUF_F64:
+      printf("%.9g", rung_gguf_entry_f64(e, i));
+      break;
+    case RUNG_GGUF_BOOL:
+      printf(rung_gguf_entry_i64(e, i) ? "true" : "false");
+      break;
+    case RUNG_GGUF_U64:
+      printf("%" PRIu64, (uint64_t)rung_gguf_entry_i64(e, i));
+      break;
+    default:
+      printf("%" PRId64, rung_gguf_entry_i64(e, i));
+      break;
   }
 }
 
 static void print_entry(const rung_gguf_entry *e) {
   char type[48];
-  if (e->array) snprintf(type, sizeof type, "%s[%" PRIu64 "]", rung_gguf_kind_name(e->kind), e->count);
-  else snprintf(type, sizeof type, "%s", rung_gguf_kind_name(e->kind));
+  if (e->array)
+    snprintf(type, sizeof type, "%s[%" PRIu64 "]", rung_gguf_kind_name(e->kind), e->count);
+  else
+    snprintf(type, sizeof type, "%s", rung_gguf_kind_name(e->kind));
   printf("  %-44.*s %-15s ", (int)e->key.length, e->key.data, type);
   for (uint64_t i = 0; i < e->count && i < SHOWN; i++) {
     if (i) printf(", ");
@@ -47,7 +61,8 @@ static void print_entry(const rung_gguf_entry *e) {
 
 static void shape_text(int rank, const int64_t *extent, char *out, size_t bytes) {
   size_t used = (size_t)snprintf(out, bytes, "[");
-  for (int i = 0; i < rank && used < bytes; i++) used += (size_t)snprintf(out + used, bytes - used, "%s%" PRId64, i ? "," : "", extent[i]);
+  for (int i = 0; i < rank && used < bytes; i++)
+    used += (size_t)snprintf(out + used, bytes - used, "%s%" PRId64, i ? "," : "", extent[i]);
   if (used < bytes) snprintf(out + used, bytes - used, "]");
 }
 
@@ -55,7 +70,8 @@ static void print_all(const cli_session *s, const rung_gguf *gguf) {
   const size_t keys = rung_gguf_key_count(gguf), tensors = rung_gguf_tensor_count(gguf);
   uint64_t bytes = 0;
   for (size_t i = 0; i < tensors; i++) bytes += rung_gguf_tensor_at(gguf, i)->bytes;
-  printf("%s: GGUF version %" PRIu32 ", %zu keys, %zu tensors of %.2f MB\n", s->options->model, rung_gguf_version(gguf), keys, tensors, (double)bytes * 1e-6);
+  printf("%s: GGUF version %" PRIu32 ", %zu keys, %zu tensors of %.2f MB\n", s->options->model, rung_gguf_version(gguf),
+         keys, tensors, (double)bytes * 1e-6);
   printf("metadata:\n");
   for (size_t i = 0; i < keys; i++) {
     const rung_gguf_entry e = rung_gguf_key_at(gguf, i);
@@ -66,7 +82,8 @@ static void print_all(const cli_session *s, const rung_gguf *gguf) {
     const rung_gguf_tensor *t = rung_gguf_tensor_at(gguf, i);
     char shape[96];
     shape_text(t->rank, t->extent, shape, sizeof shape);
-    printf("  %-44.*s %-6s %-16s %12" PRIu64 " bytes\n", (int)t->name.length, t->name.data, rung_type_name(t->type), shape, t->bytes);
+    printf("  %-44.*s %-6s %-16s %12" PRIu64 " bytes\n", (int)t->name.length, t->name.data, rung_type_name(t->type),
+           shape, t->bytes);
   }
 }
 
@@ -75,12 +92,22 @@ static void print_all(const cli_session *s, const rung_gguf *gguf) {
 static void json_element(cli_json *j, const char *key, const rung_gguf_entry *e, uint64_t i) {
   const rung_gguf_text t = e->kind == RUNG_GGUF_STRING ? rung_gguf_entry_text(e, i) : (rung_gguf_text){NULL, 0};
   switch (e->kind) {
-    case RUNG_GGUF_STRING: cli_json_text(j, key, t.data, (size_t)t.length); break;
+    case RUNG_GGUF_STRING:
+      cli_json_text(j, key, t.data, (size_t)t.length);
+      break;
     case RUNG_GGUF_F32:
-    case RUNG_GGUF_F64: cli_json_number(j, key, rung_gguf_entry_f64(e, i)); break;
-    case RUNG_GGUF_BOOL: cli_json_bool(j, key, rung_gguf_entry_i64(e, i) != 0); break;
-    case RUNG_GGUF_U64: cli_json_bytes(j, key, (uint64_t)rung_gguf_entry_i64(e, i)); break;
-    default: cli_json_integer(j, key, rung_gguf_entry_i64(e, i)); break;
+    case RUNG_GGUF_F64:
+      cli_json_number(j, key, rung_gguf_entry_f64(e, i));
+      break;
+    case RUNG_GGUF_BOOL:
+      cli_json_bool(j, key, rung_gguf_entry_i64(e, i) != 0);
+      break;
+    case RUNG_GGUF_U64:
+      cli_json_bytes(j, key, (uint64_t)rung_gguf_entry_i64(e, i));
+      break;
+    default:
+      cli_json_integer(j, key, rung_gguf_entry_i64(e, i));
+      break;
   }
 }
 
@@ -131,8 +158,10 @@ int cli_show_gguf(const cli_inspection *i) {
   rung_gguf *gguf;
   const rung_status status = rung_gguf_open(i->session->host, &source, &i->session->error, &gguf);
   if (status) return cli_fail(i->session, CLI_ON_FILE, status, NULL);
-  if (i->json) json_all(i->json, gguf);
-  else print_all(i->session, gguf);
+  if (i->json)
+    json_all(i->json, gguf);
+  else
+    print_all(i->session, gguf);
   rung_gguf_release(gguf);
   return CLI_OK;
 }
@@ -168,8 +197,10 @@ int cli_show_check(const cli_inspection *i) {
     cli_progress(s, "check", t, count);
     if (cli_interrupted()) code = CLI_INTERRUPTED;
     status = rung_weights_check_tensor(weights, t, &s->error, &element);
-    if (status == RUNG_CORRUPT_FILE) show_bad(i, &info, element), bad++;
-    else if (status) code = cli_fail(s, CLI_ON_RUN, status, NULL);
+    if (status == RUNG_CORRUPT_FILE)
+      show_bad(i, &info, element), bad++;
+    else if (status)
+      code = cli_fail(s, CLI_ON_RUN, status, NULL);
   }
   cli_progress(s, "check", 1, 1);
   if (i->json) {

@@ -7,7 +7,8 @@
 #include "inspect.h"
 #include "runtime/runtime.h"
 
-static void show_value(const cli_inspection *i, const rung_graph *graph, const char *name, uint32_t value, rung_text *type) {
+static void show_value(const cli_inspection *i, const rung_graph *graph, const char *name, uint32_t value,
+                       rung_text *type) {
   cli_type_text(graph, value, type);
   const char *text = type->length ? type->data : "";
   if (!i->json) {
@@ -21,20 +22,24 @@ static void show_value(const cli_inspection *i, const rung_graph *graph, const c
 }
 
 static void begin_list(const cli_inspection *i, const char *key) {
-  if (i->json) cli_json_open(i->json, key, '[');
-  else printf("%s:\n", key);
+  if (i->json)
+    cli_json_open(i->json, key, '[');
+  else
+    printf("%s:\n", key);
 }
 static void end_list(const cli_inspection *i) {
   if (i->json) cli_json_close(i->json, ']');
 }
 
-static void show_declared(const cli_inspection *i, const rung_graph *graph, const char *key, const char *op, rung_text *type) {
+static void show_declared(const cli_inspection *i, const rung_graph *graph, const char *key, const char *op,
+                          rung_text *type) {
   uint32_t found = 0;
   for (uint32_t n = 0; n < graph->nodes; n++) found += strcmp(graph->node[n].op->name, op) == 0;
   if (!found && !i->json) return;
   begin_list(i, key);
   for (uint32_t n = 0; n < graph->nodes; n++)
-    if (strcmp(graph->node[n].op->name, op) == 0) show_value(i, graph, cli_node_name(&graph->node[n]), graph->node[n].first_value, type);
+    if (strcmp(graph->node[n].op->name, op) == 0)
+      show_value(i, graph, cli_node_name(&graph->node[n]), graph->node[n].first_value, type);
   end_list(i);
 }
 
@@ -44,7 +49,8 @@ static void show_symbols(const cli_inspection *i, const rung_graph *graph) {
   for (uint32_t n = 0; n < graph->dims->symbols; n++) {
     const rung_symbol *symbol = &graph->dims->symbol[n];
     if (!i->json) {
-      printf("  %-24s %" PRId64 "..%" PRId64 "%s\n", symbol->name, symbol->lo, symbol->hi, symbol->made ? ", found at run time" : "");
+      printf("  %-24s %" PRId64 "..%" PRId64 "%s\n", symbol->name, symbol->lo, symbol->hi,
+             symbol->made ? ", found at run time" : "");
       continue;
     }
     cli_json_open(i->json, NULL, '{');
@@ -71,7 +77,8 @@ void cli_show_graph(const cli_inspection *i, const rung_graph *graph) {
   show_declared(i, graph, "weights", "weight", &type);
   show_declared(i, graph, "states", "state", &type);
   begin_list(i, "outputs");
-  for (uint32_t n = 0; n < graph->outputs; n++) show_value(i, graph, graph->output[n].name, graph->output[n].value, &type);
+  for (uint32_t n = 0; n < graph->outputs; n++)
+    show_value(i, graph, graph->output[n].name, graph->output[n].value, &type);
   end_list(i);
   rung_text_finish(&type);
 }
@@ -91,8 +98,10 @@ static void print_choice(const rung_plan *plan, const rung_step *step, uint32_t 
     const rung_kernel *k = plan->variant[step->variant + v].kernel;
     printf("%s%s", v ? " | " : "", k->name);
     if (k->guard_role < 0) continue;
-    if (k->guard_hi) printf(" (%" PRId64 "..%" PRId64 ")", k->guard_lo, k->guard_hi - 1);
-    else printf(" (%" PRId64 "..)", k->guard_lo);
+    if (k->guard_hi)
+      printf(" (%" PRId64 "..%" PRId64 ")", k->guard_lo, k->guard_hi - 1);
+    else
+      printf(" (%" PRId64 "..)", k->guard_lo);
   }
   printf("\n");
 }
@@ -122,8 +131,10 @@ void cli_show_kernels(const cli_inspection *i, const rung_program *program) {
       count++;
     }
     if (seen) continue;
-    if (i->json) json_choice(i->json, plan, step, count);
-    else print_choice(plan, step, count);
+    if (i->json)
+      json_choice(i->json, plan, step, count);
+    else
+      print_choice(plan, step, count);
   }
   if (i->json) cli_json_close(i->json, ']');
 }

@@ -13,12 +13,13 @@ typedef struct cli_json {
   bool follows; /* something stands before: a comma is due */
 } cli_json;
 
-cli_json cli_json_begin(FILE *out); /* { */
-void cli_json_end(cli_json *json);  /* } and a newline */
+cli_json cli_json_begin(FILE *out);                                /* { */
+void cli_json_end(cli_json *json);                                 /* } and a newline */
 void cli_json_open(cli_json *json, const char *key, char bracket); /* "key": { or [; key NULL inside a list */
 void cli_json_close(cli_json *json, char bracket);
-void cli_json_text(cli_json *json, const char *key, const char *text, size_t bytes); /* bytes that are no UTF-8: U+FFFD */
-void cli_json_string(cli_json *json, const char *key, const char *text);             /* NULL: null */
+void cli_json_text(cli_json *json, const char *key, const char *text,
+                   size_t bytes);                                        /* bytes that are no UTF-8: U+FFFD */
+void cli_json_string(cli_json *json, const char *key, const char *text); /* NULL: null */
 void cli_json_integer(cli_json *json, const char *key, int64_t value);
 void cli_json_bytes(cli_json *json, const char *key, uint64_t value);
 void cli_json_number(cli_json *json, const char *key, double value); /* null where it is no finite number */

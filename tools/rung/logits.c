@@ -16,14 +16,17 @@ enum { USUAL_CHUNK = 64 }; /* rows whose logits are held: 67 MB for a vocabulary
 static rung_status put_header(rung_writer *file, int64_t rows, int64_t columns, rung_error *error) {
   char header[129];
   memset(header, ' ', sizeof header);
-  const int n = snprintf(header + 10, sizeof header - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }", rows, columns);
+  const int n =
+      snprintf(header + 10, sizeof header - 10,
+               "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }", rows, columns);
   header[10 + n] = ' ';
   memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 bytes follow */
   header[127] = '\n';
   return rung_writer_put(file, header, 128, error);
 }
 
-static int write_chunks(cli_session *s, rung_generator *g, const cli_ids *ids, int64_t chunk, int64_t vocabulary, rung_writer *file) {
+static int write_chunks(cli_session *s, rung_generator *g, const cli_ids *ids, int64_t chunk, int64_t vocabulary,
+                        rung_writer *file) {
   int32_t *wanted = malloc((size_t)chunk * sizeof *wanted);
   if (!wanted) return cli_refuse(s, CLI_NO_MEMORY, "out of memory");
   for (int64_t i = 0; i < chunk; i++) wanted[i] = (int32_t)i;
@@ -76,7 +79,8 @@ static void report(const cli_session *s, const cli_ids *ids, int64_t vocabulary,
 }
 
 int cli_logits(cli_session *s) {
-  if (s->options->prompts.count != 1) return cli_refuse(s, CLI_USAGE, "one prompt is needed: -p TEXT, -f FILE or --ids FILE");
+  if (s->options->prompts.count != 1)
+    return cli_refuse(s, CLI_USAGE, "one prompt is needed: -p TEXT, -f FILE or --ids FILE");
   rung_model *model = NULL;
   rung_generator *g = NULL;
   cli_ids ids = {0};

@@ -49,7 +49,8 @@ int cli_parse_ids(const cli_session *s, const char *from, const cli_bytes *text,
     const char *stop;
     if (!rung_parse_i64(p, end, &value, &stop) || (stop < end && !strchr(blanks, *stop)))
       return cli_refuse(s, CLI_BAD_FILE, "%s: offset %zu is no id", from, (size_t)(p - text->data));
-    if (value < 0 || value > INT32_MAX) return cli_refuse(s, CLI_BAD_FILE, "%s: offset %zu: no id is that large", from, (size_t)(p - text->data));
+    if (value < 0 || value > INT32_MAX)
+      return cli_refuse(s, CLI_BAD_FILE, "%s: offset %zu: no id is that large", from, (size_t)(p - text->data));
     out->id[out->count++] = (int32_t)value;
     p = stop;
   }
@@ -58,7 +59,8 @@ int cli_parse_ids(const cli_session *s, const char *from, const cli_bytes *text,
 static int encode(cli_session *s, rung_model *model, const char *text, size_t bytes, cli_ids *out) {
   int32_t *ids;
   size_t count;
-  const rung_status status = rung_model_encode(model, text, bytes, RUNG_TEXT_ADD_SPECIAL | RUNG_TEXT_PARSE_SPECIAL, &s->error, &ids, &count);
+  const rung_status status =
+      rung_model_encode(model, text, bytes, RUNG_TEXT_ADD_SPECIAL | RUNG_TEXT_PARSE_SPECIAL, &s->error, &ids, &count);
   if (status) return cli_fail(s, CLI_ON_RUN, status, NULL);
   out->id = malloc((count + 1) * sizeof *ids);
   if (out->id && count) memcpy(out->id, ids, count * sizeof *ids);
@@ -73,7 +75,8 @@ static int check_ids(const cli_session *s, rung_model *model, const char *from, 
   rung_model_get_info(model, &info);
   for (size_t i = 0; i < ids->count; i++)
     if (ids->id[i] >= info.vocabulary)
-      return cli_refuse(s, CLI_BAD_FILE, "%s: id %zu is %d, the vocabulary has %lld", from, i, ids->id[i], (long long)info.vocabulary);
+      return cli_refuse(s, CLI_BAD_FILE, "%s: id %zu is %d, the vocabulary has %lld", from, i, ids->id[i],
+                        (long long)info.vocabulary);
   return CLI_OK;
 }
 
@@ -90,6 +93,7 @@ int cli_prompt_ids(cli_session *s, rung_model *model, int index, cli_ids *out) {
     if (!code && letter == 'i') code = check_ids(s, model, item, out);
     free(text.data);
   }
-  if (!code && !out->count) code = cli_refuse(s, letter == 'p' ? CLI_USAGE : CLI_BAD_FILE, "%s: an empty prompt", letter == 'p' ? "-p" : item);
+  if (!code && !out->count)
+    code = cli_refuse(s, letter == 'p' ? CLI_USAGE : CLI_BAD_FILE, "%s: an empty prompt", letter == 'p' ? "-p" : item);
   return code;
 }

@@ -53,7 +53,8 @@ static size_t held_back(const cli_reply *r) {
 
 static int add_text(cli_session *s, cli_reply *r, const char *text, size_t bytes) {
   void *array = r->text;
-  if (!grow(&array, &r->capacity, r->bytes + bytes + 1, 1)) return cli_refuse(s, CLI_NO_MEMORY, "out of memory for the reply");
+  if (!grow(&array, &r->capacity, r->bytes + bytes + 1, 1))
+    return cli_refuse(s, CLI_NO_MEMORY, "out of memory for the reply");
   r->text = array;
   if (bytes) memcpy(r->text + r->bytes, text, bytes);
   r->bytes += bytes;
@@ -69,7 +70,8 @@ static int add_text(cli_session *s, cli_reply *r, const char *text, size_t bytes
 
 int cli_reply_add(cli_session *s, cli_reply *r, int32_t id) {
   void *array = r->ids.id;
-  if (!grow(&array, &r->ids_capacity, r->ids.count + 1, sizeof id)) return cli_refuse(s, CLI_NO_MEMORY, "out of memory for the reply");
+  if (!grow(&array, &r->ids_capacity, r->ids.count + 1, sizeof id))
+    return cli_refuse(s, CLI_NO_MEMORY, "out of memory for the reply");
   r->ids.id = array;
   r->ids.id[r->ids.count++] = id;
   if (!r->stream) return CLI_OK;

@@ -126,7 +126,8 @@ static int finish(job *j) {
     cli_json_number(&json, "spread", median > 0 ? (j->seconds[j->repeat - 1] - j->seconds[0]) / median : 0);
     cli_json_end(&json);
   }
-  cli_note(s, "%" PRId64 " runs: median %.6f s, from %.6f to %.6f s", j->repeat, median, j->seconds[0], j->seconds[j->repeat - 1]);
+  cli_note(s, "%" PRId64 " runs: median %.6f s, from %.6f to %.6f s", j->repeat, median, j->seconds[0],
+           j->seconds[j->repeat - 1]);
   return code;
 }
 
@@ -146,14 +147,16 @@ static int set_up(job *j) {
   if (!code) code = open_weights(j);
   if (!code) code = cli_bind_symbols(j->s, j->graph, &j->symbols);
   if (!code) code = cli_make_inputs(j->s, j->graph, &j->symbols, &j->inputs);
-  if (!code) code = cli_execute_open(j->s, j->s->device, j->graph, false, j->view, &j->symbols, &j->inputs, &j->execution);
+  if (!code)
+    code = cli_execute_open(j->s, j->s->device, j->graph, false, j->view, &j->symbols, &j->inputs, &j->execution);
   return code;
 }
 
 static int run_all(job *j) {
   cli_profile *profile = NULL;
   int code = CLI_OK;
-  if (j->s->options->profile || j->repeat > 1) code = cli_execute_run(j->s, &j->execution); /* memory and caches warm up */
+  if (j->s->options->profile || j->repeat > 1)
+    code = cli_execute_run(j->s, &j->execution); /* memory and caches warm up */
   if (!code && j->s->options->profile) {
     profile = cli_profile_begin(j->execution.context);
     if (!profile) code = cli_refuse(j->s, CLI_NO_MEMORY, "out of memory");
@@ -172,9 +175,12 @@ static int run_all(job *j) {
 int cli_run(cli_session *s) {
   cli_file kind = CLI_FILE_GRAPH;
   int code = cli_recognise(s, &kind);
-  if (!code && kind == CLI_FILE_GGUF) code = cli_refuse(s, CLI_USAGE, "%s holds weights and no graph; rung generate runs language models", s->options->model);
+  if (!code && kind == CLI_FILE_GGUF)
+    code = cli_refuse(s, CLI_USAGE, "%s holds weights and no graph; rung generate runs language models",
+                      s->options->model);
   if (code) return code;
-  if (s->options->profile && s->trace) return cli_refuse(s, CLI_USAGE, "--profile and --trace cannot be given together");
+  if (s->options->profile && s->trace)
+    return cli_refuse(s, CLI_USAGE, "--profile and --trace cannot be given together");
   job j = {.s = s, .repeat = s->options->repeat ? s->options->repeat : 1};
   j.seconds = calloc((size_t)j.repeat, sizeof *j.seconds);
   code = j.seconds ? set_up(&j) : cli_refuse(s, CLI_NO_MEMORY, "out of memory");

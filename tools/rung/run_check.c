@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rung run --check: the same graph on the reference device. Outputs first; where they differ, every value of a copy of the
- * graph in which each is an output and nothing is fused, so that the first step that differs can be named. */
+ * rung run --check: the same graph on the reference device. Outputs first; where they differ, every value of a copy of
+ * the graph in which each is an output and nothing is fused, so that the first step that differs can be named. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include "json.h"
 
 typedef struct difference {
-  double worst;    /* largest difference over the largest magnitude of the reference */
-  int64_t index;   /* where */
+  double worst;  /* largest difference over the largest magnitude of the reference */
+  int64_t index; /* where */
   double got, want;
-  bool compared;   /* false: no plain numbers */
+  bool compared; /* false: no plain numbers */
 } difference;
 
 /* Where one is no number or infinite and the other is not the same, the difference is infinite. */
@@ -42,15 +42,20 @@ static difference compare(const rung_tensor *got, const rung_tensor *want) {
   return d;
 }
 
-/* Integers must be equal. Fast arithmetic with quantised weights rounds activations to 8 bits on one device as on the other, but after sums that
- * differ in their last bits. */
+/* Integers must be equal. Fast arithmetic with quantised weights rounds activations to 8 bits on one device as on the
+ * other, but after sums that differ in their last bits. */
 static double bound(const cli_session *s, rung_type type) {
   switch (type) {
-    case RUNG_TYPE_F64: return 1e-9;
-    case RUNG_TYPE_F16: return 2e-3;
-    case RUNG_TYPE_BF16: return 2e-2;
-    case RUNG_TYPE_F32: return s->options->weights && s->options->quant == CLI_QUANT_FAST ? 1e-2 : 1e-4;
-    default: return 0;
+    case RUNG_TYPE_F64:
+      return 1e-9;
+    case RUNG_TYPE_F16:
+      return 2e-3;
+    case RUNG_TYPE_BF16:
+      return 2e-2;
+    case RUNG_TYPE_F32:
+      return s->options->weights && s->options->quant == CLI_QUANT_FAST ? 1e-2 : 1e-4;
+    default:
+      return 0;
   }
 }
 
@@ -77,7 +82,8 @@ typedef struct pair {
   cli_execution got, want;
 } pair;
 
-static int run_pair(cli_session *s, const rung_graph *graph, bool steps, rung_view *view, const cli_symbols *symbols, const cli_inputs *inputs, pair *out) {
+static int run_pair(cli_session *s, const rung_graph *graph, bool steps, rung_view *view, const cli_symbols *symbols,
+                    const cli_inputs *inputs, pair *out) {
   *out = (pair){0};
   rung_device *reference = NULL;
   const rung_status status = cli_device_open(s, CLI_DEVICE_REF, &reference);
@@ -110,7 +116,8 @@ static int compare_output(cli_session *s, const pair *p, int slot, difference *o
 
 static bool is_shown(const rung_graph *graph, const rung_node *node, uint32_t value) {
   const rung_value_type *type = rung_graph_value_type(graph, value);
-  return !(node->op->flags & RUNG_OP_DECLARES) && type->kind == RUNG_VALUE_TENSOR && rung_type_bytes(type->type, 1) != 0 && type->layout == 0;
+  return !(node->op->flags & RUNG_OP_DECLARES) && type->kind == RUNG_VALUE_TENSOR &&
+         rung_type_bytes(type->type, 1) != 0 && type->layout == 0;
 }
 
 /* A copy whose every value is an output called "step %12 op label". */
@@ -130,14 +137,16 @@ static int copy_with_outputs(cli_session *s, const rung_graph *graph, rung_graph
       const uint32_t value = node.first_value + r;
       if (!is_shown(copy, &node, value)) continue;
       char name[256];
-      snprintf(name, sizeof name, "step %s %s%s%s", rung_graph_value_name(copy, value).text, node.op->name, node.label ? " " : "", node.label ? node.label : "");
+      snprintf(name, sizeof name, "step %s %s%s%s", rung_graph_value_name(copy, value).text, node.op->name,
+               node.label ? " " : "", node.label ? node.label : "");
       rung_graph_output(copy, name, (rung_value){copy->serial, value});
     }
   }
   return rung_graph_status(copy) ? cli_fail(s, CLI_ON_RUN, rung_graph_status(copy), rung_graph_message(copy)) : CLI_OK;
 }
 
-static int check_steps(cli_session *s, const rung_graph *graph, rung_view *view, const cli_symbols *symbols, const cli_inputs *inputs) {
+static int check_steps(cli_session *s, const rung_graph *graph, rung_view *view, const cli_symbols *symbols,
+                       const cli_inputs *inputs) {
   rung_graph *copy = NULL;
   pair p = {0};
   int code = copy_with_outputs(s, graph, &copy);
@@ -156,7 +165,8 @@ static int check_steps(cli_session *s, const rung_graph *graph, rung_view *view,
   return code;
 }
 
-int cli_check_run(cli_session *s, const rung_graph *graph, rung_view *view, const cli_symbols *symbols, const cli_inputs *inputs) {
+int cli_check_run(cli_session *s, const rung_graph *graph, rung_view *view, const cli_symbols *symbols,
+                  const cli_inputs *inputs) {
   pair p;
   int code = run_pair(s, graph, false, view, symbols, inputs, &p);
   bool all = true;

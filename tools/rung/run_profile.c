@@ -53,8 +53,9 @@ void cli_profile_end(cli_profile *p, const cli_session *s, int64_t runs) {
   if (s) printf("%-18s %-34s %7s %12s %6s %8s\n", "op", "kernel", "steps", "us per run", "share", "GB/s");
   for (int i = 0; s && i < p->rows; i++) {
     const row *r = &p->row[i];
-    printf("%-18s %-34s %7" PRIu64 " %12.1f %5.1f%% %8.2f\n", r->op, r->kernel, r->steps / (uint64_t)runs, (double)r->ns * 1e-3 / (double)runs,
-           total ? 100.0 * (double)r->ns / (double)total : 0, r->ns ? (double)r->bytes / (double)r->ns : 0);
+    printf("%-18s %-34s %7" PRIu64 " %12.1f %5.1f%% %8.2f\n", r->op, r->kernel, r->steps / (uint64_t)runs,
+           (double)r->ns * 1e-3 / (double)runs, total ? 100.0 * (double)r->ns / (double)total : 0,
+           r->ns ? (double)r->bytes / (double)r->ns : 0);
   }
   free(p);
 }

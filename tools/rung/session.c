@@ -31,12 +31,17 @@ uint64_t cli_most(const rung_memory *m) {
 
 int cli_exit_code(cli_phase phase, rung_status status) {
   switch (status) {
-    case RUNG_OK: return CLI_OK;
+    case RUNG_OK:
+      return CLI_OK;
     case RUNG_OUT_OF_MEMORY:
-    case RUNG_OVER_BUDGET: return CLI_NO_MEMORY;
-    case RUNG_UNSUPPORTED: return CLI_UNSUPPORTED;
-    case RUNG_CANCELLED: return CLI_INTERRUPTED;
-    case RUNG_CORRUPT_FILE: return CLI_BAD_FILE;
+    case RUNG_OVER_BUDGET:
+      return CLI_NO_MEMORY;
+    case RUNG_UNSUPPORTED:
+      return CLI_UNSUPPORTED;
+    case RUNG_CANCELLED:
+      return CLI_INTERRUPTED;
+    case RUNG_CORRUPT_FILE:
+      return CLI_BAD_FILE;
     case RUNG_INVALID_ARGUMENT:
     case RUNG_TYPE_MISMATCH:
     case RUNG_SHAPE_MISMATCH:
@@ -44,8 +49,10 @@ int cli_exit_code(cli_phase phase, rung_status status) {
     case RUNG_NOT_FOUND:
     case RUNG_OVERFLOW:
     case RUNG_NOT_LOADED:
-    case RUNG_IO: return phase == CLI_ON_FILE ? CLI_BAD_FILE : phase == CLI_ON_FLAGS ? CLI_USAGE : CLI_FAILED;
-    default: return CLI_FAILED;
+    case RUNG_IO:
+      return phase == CLI_ON_FILE ? CLI_BAD_FILE : phase == CLI_ON_FLAGS ? CLI_USAGE : CLI_FAILED;
+    default:
+      return CLI_FAILED;
   }
 }
 
@@ -107,10 +114,13 @@ void cli_progress(const cli_session *s, const char *what, uint64_t done, uint64_
   static const char full[] = "##############################";
   const int filled = (int)((double)done / (double)total * WIDTH);
   atomic_store(&bar_shown, true);
-  fprintf(stderr, "\r%-8s [%.*s%*s] %3.0f%%\033[K", what, filled, full, WIDTH - filled, "", 100.0 * (double)done / (double)total);
+  fprintf(stderr, "\r%-8s [%.*s%*s] %3.0f%%\033[K", what, filled, full, WIDTH - filled, "",
+          100.0 * (double)done / (double)total);
 }
 
-static void on_progress(void *self, const char *what, uint64_t done, uint64_t total) { cli_progress(self, what, done, total); }
+static void on_progress(void *self, const char *what, uint64_t done, uint64_t total) {
+  cli_progress(self, what, done, total);
+}
 
 /* ---- host and device */
 
@@ -183,7 +193,8 @@ rung_generate_options cli_generate_options(const cli_options *options) {
   return o;
 }
 
-int cli_open_generator(cli_session *s, rung_model *model, const rung_generate_options *options, rung_generator **out_generator, double *out_seconds) {
+int cli_open_generator(cli_session *s, rung_model *model, const rung_generate_options *options,
+                       rung_generator **out_generator, double *out_seconds) {
   const uint64_t start = rung_trace_now();
   rung_status status = rung_generator_create(model, options, &s->error, out_generator);
   if (status) return cli_fail(s, CLI_ON_FLAGS, status, NULL);

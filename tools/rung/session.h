@@ -40,7 +40,8 @@ rung_source cli_source(const cli_session *session);
 int cli_open_model(cli_session *session, rung_model **out_model, double *out_seconds);
 rung_generate_options cli_generate_options(const cli_options *options);
 /* A generator for the options, traced and made the one that Ctrl-C ends. */
-int cli_open_generator(cli_session *session, rung_model *model, const rung_generate_options *options, rung_generator **out_generator, double *out_seconds);
+int cli_open_generator(cli_session *session, rung_model *model, const rung_generate_options *options,
+                       rung_generator **out_generator, double *out_seconds);
 void cli_close_generator(rung_generator *generator);
 
 uint64_t cli_total(const rung_memory *memory); /* what the budget counts: all classes but host */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The one table of commands and the one table of flags. Parsing, --help, man pages and completion all come from them. */
+ * The one table of commands and the one table of flags. Parsing, --help, man pages and completion all come from them.
+ */
 #ifndef RUNG_TOOLS_TABLE_H
 #define RUNG_TOOLS_TABLE_H
 
@@ -54,12 +55,12 @@ typedef enum cli_kind {
 } cli_kind;
 
 typedef struct cli_flag {
-  unsigned commands; /* bit set of cli_command_id: where it works */
-  unsigned later;    /* where it is known and refused as not there yet */
-  const char *name;  /* "--temp" */
+  unsigned commands;  /* bit set of cli_command_id: where it works */
+  unsigned later;     /* where it is known and refused as not there yet */
+  const char *name;   /* "--temp" */
   const char *letter; /* "-t"; NULL: none */
   cli_kind kind;
-  const char *value; /* what --help calls it: "TEXT"; for choices the values, "f16|f32" */
+  const char *value;        /* what --help calls it: "TEXT"; for choices the values, "f16|f32" */
   const char *later_values; /* of a choice: known and refused */
   size_t offset;
   bool repeat, required;

@@ -33,7 +33,8 @@ static int decode(cli_session *s, rung_model *model, const cli_bytes *input) {
   char *text = NULL;
   size_t bytes = 0;
   if (!code) {
-    const rung_status status = rung_model_decode(model, ids.id, ids.count, !s->options->no_special, &s->error, &text, &bytes);
+    const rung_status status =
+        rung_model_decode(model, ids.id, ids.count, !s->options->no_special, &s->error, &text, &bytes);
     if (status) code = cli_fail(s, CLI_ON_FILE, status, NULL);
   }
   if (!code && s->options->json) {
