@@ -213,12 +213,34 @@ void rung_generator_pause(rung_generator *g, int32_t slot) {
   if (g && slot >= 0 && slot < g->options.sequences) g->sequence[slot].live = false;
 }
 
+/* The graph's gathers would take negative indices as counted from the end; no caller means that. */
+static rung_status check_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids, const int32_t *wanted, int32_t wanted_count,
+                             int64_t *out_total) {
+  int64_t total = 0;
+  if (count < 0 || (count && !rows) || wanted_count < 0 || (wanted_count && !wanted))
+    return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "run: %d sequences, %d rows wanted", count, wanted_count);
+  for (int32_t i = 0; i < count; i++) {
+    if (rows[i].count < 0) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "run: entry %d has %d rows", i, rows[i].count);
+    total += rows[i].count;
+  }
+  if (total > g->options.chunk) return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: %" PRId64 " rows, the chunk is %" PRId64, total, g->options.chunk);
+  if (wanted_count > g->logits) return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: %d rows wanted, at most %" PRId64, wanted_count, g->logits);
+  if (total && !ids) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "run: no ids");
+  for (int64_t i = 0; i < total; i++)
+    if (ids[i] < 0 || ids[i] >= g->model->config.vocabulary)
+      return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: id %" PRId64 " is %d, the vocabulary has %" PRId64, i, ids[i], g->model->config.vocabulary);
+  for (int32_t i = 0; i < wanted_count; i++)
+    if (wanted[i] < 0 || wanted[i] >= total) return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: row %d is wanted of %" PRId64, wanted[i], total);
+  *out_total = total;
+  return RUNG_OK;
+}
+
 rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids, const int32_t *wanted, int32_t wanted_count,
                                const float **out_logits) {
   if (!g) return RUNG_INVALID_ARGUMENT;
   g->error = (rung_error){0};
-  int64_t total = 0;
-  for (int32_t i = 0; i < count; i++) total += rows[i].count;
+  int64_t total;
+  RUNG_TRY(check_run(g, rows, count, ids, wanted, wanted_count, &total));
   void *in;
   rung_status status = rung_context_set_rows(g->context, rows, count);
   if (!status) status = rung_context_input(g->context, g->in_ids, &total, &in);
@@ -235,23 +257,27 @@ rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t
 }
 
 /* What each live slot puts into the next run: those that go on come first with one id each, so that long prompts never
- * make them wait; the rest of the chunk is shared by those that read. */
+ * make them wait; the rest of the chunk is shared by those that read. A slot's last id waits for a run that has room for its
+ * logits; where there are fewer of these than slots, each run begins with another slot, so that none waits forever. */
 static int32_t gather_rows(rung_generator *g, int32_t *out_wanted) {
+  const int32_t sequences = g->options.sequences, turn = g->logits < sequences ? (int32_t)(g->runs % (uint64_t)sequences) : 0;
   int64_t room = g->options.chunk;
   int32_t n = 0, wanted = 0, row = 0;
   for (int pass = 0; pass < 2; pass++) {
-    for (int32_t i = 0; i < g->options.sequences; i++) {
+    for (int32_t k = 0; k < sequences; k++) {
+      const int32_t i = (k + turn) % sequences;
       sequence *s = &g->sequence[i];
       const size_t left = s->count - s->read;
       if (!s->live || !left || (left == 1) != (pass == 0)) continue;
-      const int64_t take = (int64_t)left < room ? (int64_t)left : room;
+      int64_t take = (int64_t)left < room ? (int64_t)left : room;
+      if (take == (int64_t)left && wanted == g->logits) take--;
       s->wanted = -1;
       if (!take) continue;
       g->rows[n++] = (rung_rows){i, (int32_t)take};
       memcpy(g->ids + row, s->pending + s->read, (size_t)take * sizeof *g->ids);
       row += (int32_t)take;
       room -= take;
-      if ((size_t)take == left && wanted < g->logits) {
+      if ((size_t)take == left) {
         s->wanted = wanted;
         g->wanted[wanted++] = row - 1;
       }
