@@ -111,7 +111,7 @@ static void tiny(const char *device, const char *family, rung_quant quant, doubl
     double largest = 0, worst = 0;
     for (int64_t i = 0; i < n * w.info.vocabulary; i++) {
       largest = fmax(largest, fabs(exact[i]));
-      worst = fmax(worst, isnan(got[i]) ? INFINITY : fabs(exact[i] - (double)got[i]));
+      worst = fmax(worst, isnan(got[i]) ? (double)INFINITY : fabs(exact[i] - (double)got[i]));
     }
     CHECK(worst <= bound * largest);
     printf("%s %s %s: largest difference %.2g of the largest logit\n", device, path + sizeof RUNG_SOURCE_DIR + 18,
@@ -167,13 +167,13 @@ static void close_expectation(expectation *e) {
 static double position_error(const expectation *e, int64_t p, const float *row, int64_t vocabulary) {
   const int32_t *ids = (const int32_t *)e->top_ids.data + p * TOP, *column = e->columns.data;
   const double *top = (const double *)e->top_logits.data + p * TOP, *at = (const double *)e->column_logits.data + p * COLUMNS;
-  double worst = 0, sum = 0, largest = -INFINITY;
+  const double largest = (double)row[best(row, vocabulary)];
+  double worst = 0, sum = 0;
   for (int i = 0; i < TOP; i++) worst = fmax(worst, fabs(top[i] - (double)row[ids[i]]));
   for (int i = 0; i < COLUMNS; i++) worst = fmax(worst, fabs(at[i] - (double)row[column[i]]));
-  for (int64_t i = 0; i < vocabulary; i++) largest = fmax(largest, (double)row[i]);
   for (int64_t i = 0; i < vocabulary; i++) sum += exp((double)row[i] - largest);
   const double lse = largest + log(sum);
-  return isnan(lse) ? INFINITY : fmax(worst, fabs(lse - ((const double *)e->lse.data)[p]));
+  return isnan(lse) ? (double)INFINITY : fmax(worst, fabs(lse - ((const double *)e->lse.data)[p]));
 }
 
 static void check_prompt(world *w, const char *model, const char *prompt) {
