@@ -1,58 +1,119 @@
 /* SPDX-License-Identifier: MIT
- * forms: weights that a matmul multiplies with get the one packed layout that the target has for their type; every other
- * reader of such a weight (the gather of a tied embedding) reads the same form. */
+ * forms: weights that a matmul multiplies with get the one packed layout that the target has for their type; other
+ * readers of such a weight (the gather of a tied embedding) read the same form where they have a kernel for it. */
+#include <stdio.h>
+
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 #include "passes/pass.h"
 
-static bool is_factor(const rung_node *node) {
+typedef struct former {
+  rung_pass_env *env;
+  rung_rewrite rw;
+  bool *packed;     /* by value of `from`: is it wanted in the target's layout? */
+  rung_value *form; /* the packed one in `to` */
+} former;
+
+static bool is_factor(const rung_node *node, uint32_t operand) {
+  if (operand != 1) return false;
   if (node->op == &rung_op_grouped_matmul) return true;
   return node->op == &rung_op_matmul && ((const rung_matmul_attrs *)node->attrs)->transpose_b;
 }
 
-static const rung_layout *layout_for(const rung_pass_env *env, const rung_graph *g, uint32_t value) {
-  const rung_value_type *type = rung_graph_value_type(g, value);
-  return type->rank == 2 && type->layout == 0 ? env->target->layout_of(type->type) : NULL;
+static bool is_source(const rung_graph *g, uint32_t value) {
+  const rung_op *op = rung_graph_producer(g, value)->op;
+  return op == &rung_op_weight || op == &rung_op_form;
 }
 
-/* Which weights and forms are factors: those get a layout. */
-static bool *find_factors(const rung_pass_env *env, const rung_graph *g, rung_arena *arena) {
-  bool *packed = rung_arena_array(arena, g->values + 1, sizeof *packed);
-  for (uint32_t i = 0; packed && i < g->nodes; i++) {
+static bool reads_packed(const former *f, const rung_node *node, uint32_t operand, char *why, size_t why_bytes) {
+  const rung_layout *layout = rung_pass_layout(f->env, rung_graph_value_type(f->rw.from, node->in[operand]));
+  return layout && rung_pass_has_kernel(f->env, f->rw.from, node, operand, layout->id, why, why_bytes);
+}
+
+static void find_factors(former *f) {
+  const rung_graph *g = f->rw.from;
+  for (uint32_t i = 0; i < g->nodes; i++) {
     const rung_node *node = &g->node[i];
-    if (!is_factor(node)) continue;
-    const rung_op *source = rung_graph_producer(g, node->in[1])->op;
-    if ((source == &rung_op_weight || source == &rung_op_form) && layout_for(env, g, node->in[1])) packed[node->in[1]] = true;
+    char why[160] = "";
+    if (node->n_in < 2 || !is_factor(node, 1) || !is_source(g, node->in[1])) continue;
+    if (!rung_pass_layout(f->env, rung_graph_value_type(g, node->in[1]))) continue;
+    if (reads_packed(f, node, 1, why, sizeof why)) {
+      f->packed[node->in[1]] = true;
+    } else {
+      rung_note(f->env, RUNG_NOTE_NEARLY, node->label, "packed weight", why);
+    }
   }
-  return packed;
+}
+
+/* A packed form of a value: of the weight itself, or the form there is with a layout. */
+static rung_status make_form(former *f, uint32_t value) {
+  const rung_graph *g = f->rw.from;
+  rung_graph *to = f->rw.to;
+  const rung_node *node = rung_graph_producer(g, value);
+  const rung_layout *layout = rung_pass_layout(f->env, rung_graph_value_type(g, value));
+  rung_form_attrs attrs = {.recipe = RUNG_FORM_CONCAT};
+  rung_graph *body = NULL;
+  uint32_t n = 1;
+  if (node->op == &rung_op_form) {
+    attrs = *(const rung_form_attrs *)node->attrs;
+    n = node->n_in;
+    if (node->bodies) body = rung_rewrite_body(to, node->body[0]);
+  }
+  rung_value *in = (rung_value *)rung_arena_array(&to->arena, n, sizeof *in);
+  if (!in) return rung_pass_no_memory(f->env);
+  in[0] = f->rw.map[value];
+  for (uint32_t k = 0; node->op == &rung_op_form && k < n; k++) in[k] = f->rw.map[node->in[k]];
+  attrs.layout = layout->id;
+  rung_graph_label(to, node->label);
+  const rung_node *made = rung_graph_append(to, &rung_op_form, in, n, &attrs, &body, body ? 1 : 0);
+  if (!made) return rung_pass_failed(f->env, to);
+  f->form[value] = rung_node_result(to, made, 0);
+  char what[80];
+  snprintf(what, sizeof what, "%s in layout %.40s",
+           attrs.recipe == RUNG_FORM_BODY ? "computed weight"
+           : n > 1                        ? "weights together"
+                                          : "weight",
+           layout->name);
+  rung_note(f->env, RUNG_NOTE_FORM, node->label, what, NULL);
+  return RUNG_OK;
+}
+
+/* Every reader that can takes the form; the others the rows as they lie, which then are held twice. */
+static rung_status copy_reader(former *f, uint32_t index) {
+  const rung_node *node = &f->rw.from->node[index];
+  rung_graph *to = f->rw.to;
+  bool any = false;
+  for (uint32_t k = 0; k < node->n_in; k++) any |= f->packed[node->in[k]];
+  if (!any || node->op == &rung_op_form)
+    return rung_rewrite_copy(&f->rw, index) ? rung_pass_failed(f->env, to) : RUNG_OK;
+  rung_value *in = (rung_value *)rung_arena_array(&to->arena, node->n_in, sizeof *in);
+  if (!in) return rung_pass_no_memory(f->env);
+  for (uint32_t k = 0; k < node->n_in; k++) {
+    char why[160] = "";
+    in[k] = f->rw.map[node->in[k]];
+    if (!f->packed[node->in[k]]) continue;
+    if (!(node->op->flags & RUNG_OP_CONTROL) && reads_packed(f, node, k, why, sizeof why)) {
+      in[k] = f->form[node->in[k]];
+    } else {
+      char what[80];
+      snprintf(what, sizeof what, "packed weight read by %.40s", node->op->name);
+      rung_note(f->env, RUNG_NOTE_NEARLY, node->label, what, why[0] ? why : "bodies take weights as they lie");
+    }
+  }
+  return rung_rewrite_copy_with(&f->rw, index, in, node->n_in) ? RUNG_OK : rung_pass_failed(f->env, to);
 }
 
 rung_status rung_pass_forms(rung_pass_env *env, const rung_graph *from, rung_graph *to) {
-  rung_rewrite rw;
-  RUNG_TRY(rung_rewrite_init(&rw, from, to, env->error));
-  const bool *packed = find_factors(env, from, &to->arena);
-  if (!packed) return rung_fail(env->error, RUNG_OUT_OF_MEMORY, "out of memory");
+  former f = {.env = env};
+  RUNG_TRY(rung_rewrite_init(&f.rw, from, to, env->error));
+  f.packed = (bool *)rung_arena_array(&to->arena, from->values, sizeof *f.packed);
+  f.form = (rung_value *)rung_arena_array(&to->arena, from->values, sizeof *f.form);
+  if (!f.packed || !f.form) return rung_pass_no_memory(env);
+  find_factors(&f);
   for (uint32_t i = 0; i < from->nodes; i++) {
     const rung_node *node = &from->node[i];
-    const bool pack = node->results == 1 && packed[node->first_value];
-    if (!pack || node->op == &rung_op_weight) RUNG_TRY(rung_rewrite_copy(&rw, i));
-    if (!pack) continue;
-    rung_form_attrs attrs = {.recipe = RUNG_FORM_CONCAT};
-    rung_value in[256];
-    uint32_t n = 1;
-    in[0] = rw.map[node->first_value];
-    if (node->op == &rung_op_form) {
-      attrs = *(const rung_form_attrs *)node->attrs;
-      if (attrs.recipe == RUNG_FORM_BODY || node->n_in > RUNG_COUNT(in)) {
-        RUNG_TRY(rung_rewrite_copy(&rw, i));
-        continue;
-      }
-      n = node->n_in;
-      for (uint32_t k = 0; k < n; k++) in[k] = rw.map[node->in[k]];
-    }
-    attrs.layout = layout_for(env, from, node->first_value)->id;
-    rung_graph_label(to, node->label);
-    rw.map[node->first_value] = rung_graph_op(to, &rung_op_form, in, n, &attrs);
+    RUNG_TRY(copy_reader(&f, i));
+    if (node->results == 1 && f.packed[node->first_value]) RUNG_TRY(make_form(&f, node->first_value));
   }
-  return rung_rewrite_finish(&rw, env->error);
+  return rung_rewrite_finish(&f.rw, env->error);
 }

@@ -11,15 +11,16 @@ static bool wants_a8(const rung_pass_env *env, const rung_graph *g, const rung_n
   const rung_value_type *a = rung_graph_value_type(g, node->in[0]), *b = rung_graph_value_type(g, node->in[1]);
   const rung_op *source = rung_graph_producer(g, node->in[1])->op;
   int64_t k;
-  return (source == &rung_op_weight || source == &rung_op_form) && a->type == RUNG_TYPE_F32 && rung_type_is_block(b->type) &&
-         env->target->multiplies_a8(b->type) && rung_dims_is_constant(g->dims, a->extent[a->rank - 1], &k) && k % 32 == 0;
+  return (source == &rung_op_weight || source == &rung_op_form) && a->type == RUNG_TYPE_F32 &&
+         rung_type_is_block(b->type) && env->target->multiplies_a8(b->type) &&
+         rung_dims_is_constant(g->dims, a->extent[a->rank - 1], &k) && k % 32 == 0;
 }
 
 rung_status rung_pass_quantize(rung_pass_env *env, const rung_graph *from, rung_graph *to) {
   rung_rewrite rw;
   RUNG_TRY(rung_rewrite_init(&rw, from, to, env->error));
   rung_value *quantized = rung_arena_array(&to->arena, from->values + 1, sizeof *quantized);
-  if (!quantized) return rung_fail(env->error, RUNG_OUT_OF_MEMORY, "out of memory");
+  if (!quantized) return rung_pass_no_memory(env);
   for (uint32_t i = 0; i < from->nodes; i++) {
     const rung_node *node = &from->node[i];
     if (!wants_a8(env, from, node)) {

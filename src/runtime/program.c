@@ -36,7 +36,7 @@ static rung_status make(rung_program *program, const rung_binding *ceiling, size
   rung_mutex_unlock(&t->lock);
   if (status) return status;
   for (uint32_t i = 0; i < program->plan->forms; i++) {
-    const uint64_t slice = rung_form_slice_bytes(&program->plan->form[i]);
+    const uint64_t slice = rung_form_load_bytes(program->plan, &program->plan->form[i]);
     if (slice > program->load_bytes) program->load_bytes = slice;
   }
   return device->backend->prepare(device->self, device->host, program->plan, error, &program->image);

@@ -38,12 +38,14 @@ struct rung_program {
   uint64_t load_bytes; /* largest slice of source weights held while packing */
 };
 
-/* A packed or derived form of weights, keyed by recipe, sources and layout. */
+/* A packed or derived form of weights, keyed by recipe, sources and layout; one that a body makes also by the hash of the
+ * body's canonical encoding. */
 typedef struct rung_form {
   struct rung_form *next;
   int32_t recipe;
   int64_t panel;
   uint16_t layout;
+  rung_hash body;
   uint32_t sources;
   const rung_tensor_entry **source;
   rung_region region;
@@ -67,9 +69,31 @@ struct rung_view {
 rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error, const uint8_t **out_data);
 /* A source weight as it lies, checked against the declaration and counted as needed. */
 rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data);
-/* Bytes that the forms of a plan take, and the largest slice while packing (view.c). */
+/* Bytes that a form of a plan takes, and what is held beside it while it is made (class load): a slice of its sources, or
+ * what its body needs. */
 uint64_t rung_form_committed(const rung_plan_form *form, size_t page);
-uint64_t rung_form_slice_bytes(const rung_plan_form *form);
+uint64_t rung_form_load_bytes(const rung_plan *plan, const rung_plan_form *form);
+
+/* The rows of a form while it is packed. */
+typedef struct rung_form_rows {
+  void *self;
+  const uint8_t *(*row)(void *self, int64_t r); /* of the current slice; from any thread */
+  /* Rows [first, limit) are next; they have been packed. NULL: nothing to do. */
+  void (*begin)(void *self, int64_t first, int64_t limit);
+  void (*end)(void *self, int64_t first, int64_t limit);
+} rung_form_rows;
+enum { RUNG_FORM_SLICE = 4 << 20 }; /* most bytes of rows that are packed at once */
+int64_t rung_form_slice_rows(const rung_plan *plan, const rung_plan_form *want);
+/* Packs all rows into the form's region, slice by slice (view.c). */
+rung_status rung_form_pack(const rung_program *program, const rung_plan_form *want, rung_form *form,
+                           const rung_form_rows *rows, rung_error *error);
+/* Fills the region of a form that a body makes (form_body.c), and says what that takes besides. */
+rung_status rung_form_body_fill(rung_view *view, const rung_program *program, const rung_plan_form *want,
+                                rung_form *form, rung_error *error);
+uint64_t rung_form_body_bytes(const rung_plan *plan, const rung_plan_form *want);
+/* The key of a form's body; the zero hash for other recipes. */
+rung_status rung_form_body_hash(const rung_program *program, const rung_plan_form *want, rung_error *error,
+                                rung_hash *out_hash);
 
 /* ---- state */
 typedef struct rung_kv_class {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Views: the forms made from a store's weights. A form is packed once, in slices whose source pages are let go before the
- * next, so that loading never holds two copies of a model. */
+ * Views: the forms made from a store's weights. A form is packed once, in slices whose source pages are let go before
+ * the next, so that loading never holds two copies of a model. */
 #include <string.h>
 
 #include "ops/attrs.h"
 #include "runtime/runtime.h"
-
-enum { SLICE = 4 << 20 };
 
 rung_status rung_view_create(rung_weights *weights, rung_error *error, rung_view **out_view) {
   if (!weights || !out_view) return rung_fail(error, RUNG_INVALID_ARGUMENT, "view: weights and out_view are required");
@@ -68,20 +66,35 @@ rung_memory rung_view_memory(const rung_view *view) {
 
 /* ---- sources */
 
-static rung_status find_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const rung_tensor_entry **out_entry) {
+static rung_status find_weight(rung_view *view, const rung_plan_weight *want, rung_error *error,
+                               const rung_tensor_entry **out_entry) {
   const rung_tensor_entry *entry = rung_weights_find(view->weights, want->name);
   if (!entry) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" is not in the store", want->name);
   if (!entry->data) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" is declared but not loaded", want->name);
   if (entry->type != want->type.type)
-    return rung_fail(error, RUNG_TYPE_MISMATCH, "weight \"%s\" is %s in the store, the program wants %s", want->name, rung_type_name(entry->type),
-                     rung_type_name(want->type.type));
+    return rung_fail(error, RUNG_TYPE_MISMATCH, "weight \"%s\" is %s in the store, the program wants %s", want->name,
+                     rung_type_name(entry->type), rung_type_name(want->type.type));
   if (entry->rank != want->type.rank)
-    return rung_fail(error, RUNG_SHAPE_MISMATCH, "weight \"%s\" has rank %d in the store, the program wants %d", want->name, entry->rank, want->type.rank);
+    return rung_fail(error, RUNG_SHAPE_MISMATCH, "weight \"%s\" has rank %d in the store, the program wants %d",
+                     want->name, entry->rank, want->type.rank);
   *out_entry = entry;
   return RUNG_OK;
 }
 
-rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data) {
+/* The declaration's extents, which rows are counted by. */
+static rung_status check_extents(const rung_dims *dims, const rung_plan_weight *want, const rung_tensor_entry *entry,
+                                 rung_error *error) {
+  for (int i = 0; i < entry->rank; i++) {
+    int64_t extent = -1;
+    if (rung_dims_is_constant(dims, want->type.extent[i], &extent) && extent == entry->extent[i]) continue;
+    return rung_fail(error, RUNG_SHAPE_MISMATCH,
+                     "weight \"%s\" has another extent %d in the store than the program wants", want->name, i);
+  }
+  return RUNG_OK;
+}
+
+rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error,
+                             const uint8_t **out_data) {
   const rung_tensor_entry *entry;
   RUNG_TRY(find_weight(view, want, error, &entry));
   rung_mutex_lock(&view->lock);
@@ -107,19 +120,88 @@ rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung
 
 typedef struct packing {
   const rung_layout *layout;
-  const rung_form *form;
-  uint64_t row_bytes; /* of a source row */
-  int64_t rows, k;    /* of the form */
+  const rung_form_rows *rows;
+  uint8_t *base;      /* of the form */
+  uint64_t row_bytes; /* of a row as it lies */
+  int64_t count, k;   /* rows of the form, elements of a row */
   int64_t panel;      /* rows per unit of work */
   uint64_t panel_bytes;
   int64_t first; /* panel of this slice */
 } packing;
 
-enum { MAX_PANEL = 256 };
+enum { MAX_PANEL = 256, PLAIN_PANEL = 16 };
+
+static void pack_panel(void *self, int64_t task, int thread) {
+  (void)thread;
+  const packing *p = self;
+  const int64_t panel = p->first + task, first = panel * p->panel;
+  const int64_t rows = p->count - first < p->panel ? p->count - first : p->panel;
+  uint8_t *out = p->base + (uint64_t)panel * p->panel_bytes;
+  const uint8_t *row[MAX_PANEL];
+  for (int64_t i = 0; i < rows; i++) row[i] = p->rows->row(p->rows->self, first + i);
+  if (p->layout) {
+    p->layout->pack(row, rows, p->k, out);
+    return;
+  }
+  for (int64_t i = 0; i < rows; i++) memcpy(out + (uint64_t)i * p->row_bytes, row[i], p->row_bytes);
+}
+
+static int64_t form_rows(const rung_plan_form *form, const rung_dims *dims, int64_t *out_k) {
+  int64_t rows = 1, extent = 1;
+  for (int i = 0; i < form->type.rank; i++) {
+    rung_dims_is_constant(dims, form->type.extent[i], &extent);
+    if (i < form->type.rank - 1) rows *= extent;
+  }
+  *out_k = extent;
+  return rows;
+}
+
+static int64_t slice_panels(uint64_t panel_bytes, int64_t panels) {
+  const int64_t step = panel_bytes ? (int64_t)(RUNG_FORM_SLICE / panel_bytes) : panels;
+  return step < 1 ? 1 : step < panels ? step : panels;
+}
+
+int64_t rung_form_slice_rows(const rung_plan *plan, const rung_plan_form *want) {
+  int64_t k;
+  const rung_layout *layout = rung_target_layout(plan->target, want->type.layout);
+  const int64_t rows = form_rows(want, &plan->dims, &k), panel = layout ? layout->panel : PLAIN_PANEL;
+  const uint64_t bytes = layout ? layout->panel_bytes(k) : rung_type_bytes(want->type.type, (uint64_t)k) * PLAIN_PANEL;
+  const int64_t slice = slice_panels(bytes, (rows + panel - 1) / panel) * panel;
+  return slice < rows ? slice : rows;
+}
+
+rung_status rung_form_pack(const rung_program *program, const rung_plan_form *want, rung_form *form,
+                           const rung_form_rows *rows, rung_error *error) {
+  const rung_plan *plan = program->plan;
+  packing p = {.layout = rung_target_layout(plan->target, want->type.layout), .rows = rows, .base = form->region.base};
+  p.count = form_rows(want, &plan->dims, &p.k);
+  p.row_bytes = rung_type_bytes(want->type.type, (uint64_t)p.k);
+  p.panel = p.layout ? p.layout->panel : PLAIN_PANEL;
+  p.panel_bytes = p.layout ? p.layout->panel_bytes(p.k) : p.row_bytes * PLAIN_PANEL;
+  if (p.panel > MAX_PANEL)
+    return rung_fail(error, RUNG_INTERNAL, "layout %s: panels of %d rows", p.layout->name, (int)p.panel);
+  const int64_t panels = (p.count + p.panel - 1) / p.panel, step = slice_panels(p.panel_bytes, panels);
+  for (p.first = 0; p.first < panels; p.first += step) {
+    const int64_t count = panels - p.first < step ? panels - p.first : step;
+    const int64_t first = p.first * p.panel, end = (p.first + count) * p.panel, limit = end < p.count ? end : p.count;
+    if (rows->begin) rows->begin(rows->self, first, limit);
+    rung_pool_run(program->template_->device->pool, program->template_->threads, count, pack_panel, &p);
+    if (rows->end) rows->end(rows->self, first, limit);
+  }
+  return RUNG_OK;
+}
+
+/* ---- weights together: their rows are packed where they lie */
+
+typedef struct gathered {
+  rung_view *view;
+  const rung_form *form;
+  uint64_t row_bytes;
+} gathered;
 
 /* Row r of the form: concat puts the members one after another, interleave takes `panel` rows from each in turn. */
-static const uint8_t *source_row(const packing *p, int64_t r, uint32_t *out_source, int64_t *out_row) {
-  const rung_form *f = p->form;
+static const uint8_t *source_row(const gathered *g, int64_t r, uint32_t *out_source, int64_t *out_row) {
+  const rung_form *f = g->form;
   uint32_t s = 0;
   if (f->recipe == RUNG_FORM_INTERLEAVE) {
     const int64_t group = r / f->panel;
@@ -135,34 +217,25 @@ static const uint8_t *source_row(const packing *p, int64_t r, uint32_t *out_sour
   }
   *out_source = s;
   *out_row = r;
-  return (const uint8_t *)f->source[s]->data + (uint64_t)r * p->row_bytes;
+  return (const uint8_t *)f->source[s]->data + (uint64_t)r * g->row_bytes;
 }
 
-static void pack_panel(void *self, int64_t task, int thread) {
-  (void)thread;
-  const packing *p = self;
-  const int64_t panel = p->first + task, first = panel * p->panel;
-  const int64_t rows = p->rows - first < p->panel ? p->rows - first : p->panel;
-  uint8_t *out = p->form->region.base + (uint64_t)panel * p->panel_bytes;
-  const uint8_t *row[MAX_PANEL];
+static const uint8_t *gathered_row(void *self, int64_t r) {
   uint32_t source;
-  int64_t at;
-  for (int64_t i = 0; i < rows; i++) row[i] = source_row(p, first + i, &source, &at);
-  if (p->layout) {
-    p->layout->pack(row, rows, p->k, out);
-    return;
-  }
-  for (int64_t i = 0; i < rows; i++) memcpy(out + (uint64_t)i * p->row_bytes, row[i], p->row_bytes);
+  int64_t row;
+  return source_row(self, r, &source, &row);
 }
 
 /* Lets the source pages of form rows [first, limit) go, run by run of rows that lie together. */
-static void let_go(rung_view *view, const packing *p, int64_t first, int64_t limit) {
+static void let_go(void *self, int64_t first, int64_t limit) {
+  const gathered *g = self;
   uint32_t source = 0, start_source = 0;
   int64_t row = 0, start = 0, count = 0;
   for (int64_t r = first; r <= limit; r++) {
-    if (r < limit) source_row(p, r, &source, &row);
+    if (r < limit) source_row(g, r, &source, &row);
     if (count && (r == limit || source != start_source || row != start + count)) {
-      rung_weights_let_go(view->weights, p->form->source[start_source], (uint64_t)start * p->row_bytes, (uint64_t)count * p->row_bytes);
+      rung_weights_let_go(g->view->weights, g->form->source[start_source], (uint64_t)start * g->row_bytes,
+                          (uint64_t)count * g->row_bytes);
       count = 0;
     }
     if (!count) start = row, start_source = source;
@@ -170,51 +243,38 @@ static void let_go(rung_view *view, const packing *p, int64_t first, int64_t lim
   }
 }
 
-static int64_t form_rows(const rung_plan_form *form, const rung_dims *dims, int64_t *out_k) {
-  int64_t rows = 1, extent = 1;
-  for (int i = 0; i < form->type.rank; i++) {
-    rung_dims_is_constant(dims, form->type.extent[i], &extent);
-    if (i < form->type.rank - 1) rows *= extent;
-  }
-  *out_k = extent;
-  return rows;
-}
-
 uint64_t rung_form_committed(const rung_plan_form *form, size_t page) { return (form->bytes + page - 1) / page * page; }
-uint64_t rung_form_slice_bytes(const rung_plan_form *form) { return form->bytes < SLICE ? form->bytes : SLICE; }
-
-static rung_status pack(rung_view *view, const rung_program *program, const rung_plan_form *want, rung_form *form, rung_error *error) {
-  const rung_plan *plan = program->plan;
-  packing p = {.layout = rung_target_layout(plan->target, want->type.layout), .form = form};
-  p.rows = form_rows(want, &plan->dims, &p.k);
-  p.row_bytes = rung_type_bytes(want->type.type, (uint64_t)p.k);
-  p.panel = p.layout ? p.layout->panel : 16;
-  p.panel_bytes = p.layout ? p.layout->panel_bytes(p.k) : p.row_bytes * 16;
-  if (p.panel > MAX_PANEL) return rung_fail(error, RUNG_INTERNAL, "layout %s: panels of %d rows", p.layout->name, (int)p.panel);
-  const int64_t panels = (p.rows + p.panel - 1) / p.panel;
-  int64_t step = p.panel_bytes ? (int64_t)(SLICE / p.panel_bytes) : panels;
-  if (step < 1) step = 1;
-  const uint64_t slice = rung_form_slice_bytes(want);
-  RUNG_TRY(rung_host_account(view->host, RUNG_MEMORY_load, slice, error));
-  for (p.first = 0; p.first < panels; p.first += step) {
-    const int64_t count = panels - p.first < step ? panels - p.first : step;
-    rung_pool_run(program->template_->device->pool, program->template_->threads, count, pack_panel, &p);
-    const int64_t first = p.first * p.panel, limit = (p.first + count) * p.panel;
-    let_go(view, &p, first, limit < p.rows ? limit : p.rows);
-  }
-  rung_host_unaccount(view->host, RUNG_MEMORY_load, slice);
-  return RUNG_OK;
+uint64_t rung_form_load_bytes(const rung_plan *plan, const rung_plan_form *form) {
+  if (form->node->bodies) return rung_form_body_bytes(plan, form);
+  return form->bytes < RUNG_FORM_SLICE ? form->bytes : RUNG_FORM_SLICE;
 }
 
-static bool same_form(const rung_form *form, const rung_form_attrs *attrs, const rung_tensor_entry *const *source, uint32_t sources) {
-  if (form->recipe != attrs->recipe || form->panel != attrs->panel || form->layout != attrs->layout || form->sources != sources) return false;
+static rung_status fill(rung_view *view, const rung_program *program, const rung_plan_form *want, rung_form *form,
+                        rung_error *error) {
+  if (form->recipe == RUNG_FORM_BODY) return rung_form_body_fill(view, program, want, form, error);
+  int64_t k;
+  form_rows(want, &program->plan->dims, &k);
+  gathered g = {.view = view, .form = form, .row_bytes = rung_type_bytes(want->type.type, (uint64_t)k)};
+  const rung_form_rows rows = {.self = &g, .row = gathered_row, .end = let_go};
+  const uint64_t slice = rung_form_load_bytes(program->plan, want);
+  RUNG_TRY(rung_host_account(view->host, RUNG_MEMORY_load, slice, error));
+  const rung_status status = rung_form_pack(program, want, form, &rows, error);
+  rung_host_unaccount(view->host, RUNG_MEMORY_load, slice);
+  return status;
+}
+
+static bool same_form(const rung_form *form, const rung_form_attrs *attrs, rung_hash body,
+                      const rung_tensor_entry *const *source, uint32_t sources) {
+  if (form->recipe != attrs->recipe || form->panel != attrs->panel || form->layout != attrs->layout ||
+      form->sources != sources)
+    return false;
+  if (!rung_hash_equal(form->body, body)) return false;
   return memcmp(form->source, source, sources * sizeof *source) == 0;
 }
 
-static rung_status form_create(rung_view *view, const rung_program *program, const rung_plan_form *want, const rung_tensor_entry *const *source,
-                               rung_error *error, rung_form **out_form) {
+static rung_status form_create(rung_view *view, const rung_program *program, const rung_plan_form *want, rung_hash body,
+                               const rung_tensor_entry *const *source, rung_error *error, rung_form **out_form) {
   const rung_form_attrs *attrs = want->node->attrs;
-  if (attrs->recipe == RUNG_FORM_BODY) return rung_fail(error, RUNG_UNSUPPORTED, "forms computed by a body are not made by this version");
   rung_form *form = rung_host_alloc(view->host, RUNG_MEMORY_host, sizeof *form, 0);
   const rung_tensor_entry **entries = rung_host_array(view->host, want->weights, sizeof *entries);
   if (!form || !entries) {
@@ -223,10 +283,16 @@ static rung_status form_create(rung_view *view, const rung_program *program, con
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "form of \"%s\": out of memory", source[0]->name);
   }
   memcpy(entries, source, want->weights * sizeof *entries);
-  *form = (rung_form){.recipe = attrs->recipe, .panel = attrs->panel, .layout = (uint16_t)attrs->layout, .sources = want->weights, .source = entries};
-  rung_status status = rung_region_init(&form->region, view->host, RUNG_MEMORY_packed, want->bytes ? want->bytes : 1, error);
+  *form = (rung_form){.recipe = attrs->recipe,
+                      .panel = attrs->panel,
+                      .layout = (uint16_t)attrs->layout,
+                      .body = body,
+                      .sources = want->weights,
+                      .source = entries};
+  rung_status status =
+      rung_region_init(&form->region, view->host, RUNG_MEMORY_packed, want->bytes ? want->bytes : 1, error);
   if (!status && want->bytes) status = rung_region_commit(&form->region, 0, want->bytes, error);
-  if (!status) status = pack(view, program, want, form, error);
+  if (!status && want->bytes) status = fill(view, program, want, form, error);
   if (status) {
     form_destroy(view, form);
     return rung_fail_prefix(error, status, "form of \"%s\"", source[0]->name);
@@ -235,18 +301,24 @@ static rung_status form_create(rung_view *view, const rung_program *program, con
   return RUNG_OK;
 }
 
-rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error, const uint8_t **out_data) {
+rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error,
+                           const uint8_t **out_data) {
   const rung_plan_form *want = &program->plan->form[index];
   const rung_tensor_entry **source = rung_host_array(view->host, want->weights, sizeof *source);
   if (!source) return rung_fail(error, RUNG_OUT_OF_MEMORY, "form: out of memory");
   rung_status status = RUNG_OK;
-  for (uint32_t i = 0; i < want->weights && !status; i++)
-    status = find_weight(view, &program->plan->weight[program->plan->form_weight[want->weight + i]], error, &source[i]);
+  for (uint32_t i = 0; i < want->weights && !status; i++) {
+    const rung_plan_weight *weight = &program->plan->weight[program->plan->form_weight[want->weight + i]];
+    status = find_weight(view, weight, error, &source[i]);
+    if (!status) status = check_extents(&program->plan->dims, weight, source[i], error);
+  }
+  rung_hash body = {0};
+  if (!status) status = rung_form_body_hash(program, want, error, &body);
   if (!status) {
     rung_mutex_lock(&view->lock);
     rung_form *form = view->form;
-    while (form && !same_form(form, want->node->attrs, source, want->weights)) form = form->next;
-    if (!form && !(status = form_create(view, program, want, source, error, &form))) {
+    while (form && !same_form(form, want->node->attrs, body, source, want->weights)) form = form->next;
+    if (!form && !(status = form_create(view, program, want, body, source, error, &form))) {
       form->next = view->form;
       view->form = form;
     }
