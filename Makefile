@@ -4,7 +4,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CONFIGURE = cmake -S . -B build/release -DCMAKE_BUILD_TYPE=RelWithDebInfo
 
-.PHONY: all build demo test test-long bench format clean
+.PHONY: all build demo test test-long bench generate format clean
 all: build
 
 # Ninja if it is there; an existing build folder keeps the generator it was made with.
@@ -25,6 +25,12 @@ test-long:
 
 bench: build
 	@$(PYTHON) scripts/bench.py
+
+# What is derived from the tables of ops and of the command, and committed; tests compare it.
+generate: build
+	@for made in header:include/rung/ops.h source:src/ops/build_generated.c docs:docs/ops.md; do \
+	  build/release/tools/gen_ops $${made%%:*} include/rung/*.h >build/made && cp build/made $${made#*:} || exit 1; done
+	@build/release/tools/gen_man write docs
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
