@@ -488,6 +488,8 @@ static const rung_strip_program *compile_body(rung_arena *arena, const rung_stri
   begin(b, arena, level);
   int *value = rung_arena_array(&b->scratch, body->values + 1, sizeof *value);
   b->failed |= !value;
+  /* An epilogue is asked for by row and column: its rows stay rows, even where every operand is dense. */
+  if (root && !b->failed) b->program->keeps_last = true;
   for (uint32_t i = 0; i < body->inputs && !b->failed; i++) {
     const uint32_t id = body->node[body->input[i]].first_value;
     const rung_value_type *type = rung_graph_value_type(body, id);
