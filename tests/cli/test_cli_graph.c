@@ -176,7 +176,7 @@ static void test_bench(void) {
   CHECK(json_lines_have(r.out, "work binding threads seconds limit limit_share spread"));
   CHECK(strstr(r.out, "\"binding\": {\"rows\": 8}") != NULL);
   tool_free(&r);
-  EXPECT(0, "bandwidth", "bench -m " LLAMA " -p 4 -n 0 --repeat 1");
+  EXPECT(0, "GB/s", "bench -m " LLAMA " -p 4 -n 0 --repeat 1");
 }
 
 static void test_env(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Read bandwidth: every thread sums slices of one large buffer. */
+ * Read bandwidth: every thread sums slices of one buffer. */
 #include "bandwidth.h"
 
 #include <stdlib.h>
@@ -7,41 +7,45 @@
 
 #include "base/pool.h"
 
-enum { BUFFER = 512 << 20, SLICE = 4 << 20, PASSES = 5 };
+enum { LEAST = 64 << 10, MOST = 512 << 20, LANES = 32, SLICES = 64, MOST_PASSES = 200 };
+static const double ENOUGH = 2e9; /* bytes to read in all */
 
 typedef struct reader {
   const uint64_t *data;
-  uint64_t *sum; /* by slice, so that nothing can be left out */
+  size_t words;         /* of a slice, a multiple of LANES */
+  uint64_t sum[SLICES]; /* so that nothing can be left out */
 } reader;
 
 static void read_slice(void *self, int64_t task, int thread) {
   (void)thread;
-  enum { WORDS = SLICE / 8, LANES = 32 };
-  const reader *r = self;
-  const uint64_t *p = r->data + task * WORDS;
+  reader *r = self;
+  const uint64_t *p = r->data + (size_t)task * r->words;
   uint64_t lane[LANES] = {0};
-  for (int i = 0; i < WORDS; i += LANES)
-    for (int k = 0; k < LANES; k++) lane[k] += p[i + k];
+  for (size_t i = 0; i < r->words; i += LANES)
+    for (int k = 0; k < LANES; k++) lane[k] += p[i + (size_t)k];
   uint64_t sum = 0;
   for (int k = 0; k < LANES; k++) sum += lane[k];
   r->sum[task] = sum;
 }
 
-double cli_bandwidth(const cli_session *s, int threads) {
-  enum { SLICES = BUFFER / SLICE };
-  uint64_t sums[SLICES];
-  void *buffer = malloc(BUFFER);
+double cli_bandwidth(const cli_session *s, int threads, uint64_t bytes) {
+  reader r = {0};
+  const uint64_t size = bytes < LEAST ? LEAST : bytes > MOST ? MOST : bytes;
+  r.words = (size_t)(size / 8 / SLICES / LANES * LANES);
+  const size_t all = r.words * 8 * SLICES;
+  void *buffer = malloc(all);
   if (!buffer) return 0;
-  memset(buffer, 1, BUFFER); /* pages of its own, not one page of zeros */
+  memset(buffer, 1, all); /* pages of its own, not one page of zeros */
+  r.data = buffer;
   rung_pool *pool = rung_pool_shared(s->host);
   (void)rung_pool_ensure(pool, s->host, threads);
-  reader r = {buffer, sums};
-  double best = 0;
-  for (int pass = 0; pass < PASSES; pass++) {
+  double best = 0, total = 0;
+  for (int pass = 0; pass < MOST_PASSES && total < ENOUGH && !cli_interrupted(); pass++) {
     const double start = cli_seconds();
     rung_pool_run(pool, threads, SLICES, read_slice, &r);
     const double took = cli_seconds() - start;
-    if (took > 0 && BUFFER / took > best) best = BUFFER / took;
+    if (took > 0 && (double)all / took > best) best = (double)all / took;
+    total += (double)all;
   }
   free(buffer);
   return best;

@@ -210,12 +210,18 @@ static int count_weights(job *j) {
   return CLI_OK;
 }
 
-static int bench_model(cli_session *s, double bandwidth) {
-  job j = {.s = s, .bandwidth = bandwidth};
+static int bench_model(cli_session *s) {
+  job j = {.s = s};
   int code = cli_open_model(s, &j.model, NULL);
   if (!code) {
     rung_model_get_info(j.model, &j.info);
     code = count_weights(&j);
+  }
+  if (!code) {
+    const int threads = rung_device_threads(s->device);
+    j.bandwidth = cli_bandwidth(s, threads, j.weight_bytes);
+    cli_note(s, "%.1f MB of weights; %d threads read that much at %.1f GB/s", (double)j.weight_bytes * 1e-6, threads,
+             j.bandwidth * 1e-9);
   }
   for (int i = 0; !code && i < s->options->sequences.count; i++) {
     j.sequences = (int32_t)s->options->sequences.item[i];
@@ -229,7 +235,5 @@ int cli_bench(cli_session *s) {
   cli_file kind = CLI_FILE_GGUF;
   const int code = cli_recognise(s, &kind);
   if (code) return code;
-  const double bandwidth = cli_bandwidth(s, rung_device_threads(s->device));
-  cli_note(s, "memory read bandwidth %.1f GB/s with %d threads", bandwidth * 1e-9, rung_device_threads(s->device));
-  return kind == CLI_FILE_GGUF ? bench_model(s, bandwidth) : cli_bench_graph(s, bandwidth);
+  return kind == CLI_FILE_GGUF ? bench_model(s) : cli_bench_graph(s);
 }

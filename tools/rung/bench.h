@@ -14,6 +14,6 @@ int cli_measure_begin(const cli_session *session, cli_measure *out);
 void cli_measure_end(cli_measure *measure); /* frees */
 
 /* Text graphs (bench_graph.c). */
-int cli_bench_graph(cli_session *session, double bandwidth);
+int cli_bench_graph(cli_session *session);
 
 #endif

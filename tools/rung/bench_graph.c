@@ -15,7 +15,6 @@ typedef struct job {
   cli_session s; /* with options of its own, for one combination at a time */
   cli_options options;
   const cli_session *outer;
-  double bandwidth;
   rung_graph *graph;
   rung_weights *weights;
   rung_view *view;
@@ -58,8 +57,9 @@ static int least_bytes(job *j, const cli_inputs *inputs, const cli_execution *e,
 }
 
 static void report(const job *j, double bytes, const cli_measure *m) {
-  const double limit = j->bandwidth > 0 ? bytes / j->bandwidth : 0, share = m->median > 0 ? limit / m->median : 0;
   const int threads = rung_device_threads(j->s.device);
+  const double bandwidth = cli_bandwidth(&j->s, threads, (uint64_t)bytes);
+  const double limit = bandwidth > 0 ? bytes / bandwidth : 0, share = m->median > 0 ? limit / m->median : 0;
   const cli_texts *bindings = &j->options.bindings;
   if (!j->options.json) {
     printf("run    ");
@@ -136,14 +136,13 @@ static int bench_all(job *j) {
   return code;
 }
 
-int cli_bench_graph(cli_session *session, double bandwidth) {
+int cli_bench_graph(cli_session *session) {
   job *j = calloc(1, sizeof *j);
   if (!j) return cli_refuse(session, CLI_NO_MEMORY, "out of memory");
   j->outer = session;
   j->options = *session->options;
   j->s = *session;
   j->s.options = &j->options;
-  j->bandwidth = bandwidth;
   int code = open_graph(j);
   if (!code) code = bench_all(j);
   rung_graph_destroy(j->graph);

@@ -5,45 +5,47 @@
 const cli_command cli_commands[CLI_COMMANDS] = {
     [CLI_GENERATE] =
         {"generate", "continues text with a language model",
-         "Reads the prompt and streams what the model makes of it. Special tokens spelled out in the prompt are read "
-         "as\n"
-         "such. Several prompts are run side by side as one batch and printed one after the other at the end.",
+         "Reads the prompt and streams what the model makes of it. Special tokens spelled out in the prompt are\n"
+         "read as such. Several prompts are run side by side as one batch and printed one after the other at the\n"
+         "end.",
          "rung generate -m model.gguf -p \"The capital of France is\" -n 32 --temp 0\n"
          "rung generate -m model.gguf -f question.txt -n 200 -s 7 --json"},
     [CLI_TOKENIZE] =
         {"tokenize", "turns text on standard input into ids, or back",
-         "Reads text and prints its ids on one line, separated by blanks. With --decode it reads ids and prints text.",
+         "Reads text and prints its ids on one line, separated by blanks. With --decode it reads ids and prints\n"
+         "text.",
          "printf 'Hello world' | rung tokenize -m model.gguf\n"
          "echo 19556 905 | rung tokenize -m model.gguf --decode"},
     [CLI_LOGITS] =
         {"logits", "writes the logits of every position to a .npy file",
          "Runs the model over one prompt and writes an array of float32 [positions, vocabulary], chunk by chunk.",
          "rung logits -m model.gguf -p \"Once upon a time\" -o logits.npy --quant exact --kv f32"},
-    [CLI_RUN] =
-        {"run", "runs a graph (.rung text) on given inputs",
-         "Inputs that are not given are filled with random numbers; sizes come from the inputs and --bind. Without -o\n"
-         "the outputs are summarised.",
-         "rung run -m net.rung -i x=x.npy -o results\n"
-         "rung run -m net.rung --bind rows=64 --check\n"
-         "rung run -m net.rung --bind rows=512 --repeat 100 --profile"},
+    [CLI_RUN] = {"run", "runs a graph (.rung text) on given inputs",
+                 "Inputs that are not given are filled with random numbers; sizes come from the inputs and --bind.\n"
+                 "Without -o the outputs are summarised.",
+                 "rung run -m net.rung -i x=x.npy -o results\n"
+                 "rung run -m net.rung --bind rows=64 --check\n"
+                 "rung run -m net.rung --bind rows=512 --repeat 100 --profile"},
     [CLI_INSPECT] =
         {"inspect", "shows what is in a model and what becomes of it",
-         "Takes GGUF files and .rung text graphs. Without further flags: metadata and tensors, or inputs and outputs.",
+         "Takes GGUF files and .rung text graphs. Without further flags: metadata and tensors, or inputs and\n"
+         "outputs.",
          "rung inspect -m model.gguf\n"
          "rung inspect -m model.gguf --memory -c 8192 --ubatch 512\n"
          "rung inspect -m model.gguf --check"},
-    [CLI_BENCH] = {"bench", "measures prompt and decode speed, and the share of the machine's limit reached",
-                   "Each size is measured --repeat times after one warm-up. The limit is what the memory bandwidth "
-                   "that is measured\n"
-                   "in the same run allows: weights are read once per run, keys and values as well. A text graph is "
-                   "run at every\n"
-                   "combination of its --bind values.",
-                   "rung bench -m model.gguf -p 512 -n 64 -t 2\n"
-                   "rung bench -m model.gguf -p 128,512 -n 32 --sequences 1,4 --json\n"
-                   "rung bench -m net.rung --bind rows=1,64,512"},
+    [CLI_BENCH] =
+        {"bench", "measures prompt and decode speed, and the share of the machine's limit reached",
+         "Each size is measured --repeat times after one warm-up. The limit is what reading allows: every run\n"
+         "reads the weights once, and keys and values, no faster than this machine reads that many bytes again\n"
+         "and again, which is measured in the same run. A text graph is run at every combination of its --bind\n"
+         "values.",
+         "rung bench -m model.gguf -p 512 -n 64 -t 2\n"
+         "rung bench -m model.gguf -p 128,512 -n 32 --sequences 1,4 --json\n"
+         "rung bench -m net.rung --bind rows=1,64,512"},
     [CLI_ENV] = {"env", "shows instruction sets, threads, limits, devices and variables in force",
                  "What the library found on this machine and what it will use.",
-                 "rung env\nRUNG_MAX_ISA=avx2 rung env --json"},
+                 "rung env\n"
+                 "RUNG_MAX_ISA=avx2 rung env --json"},
     [CLI_CHAT] = {"chat", "interactive conversation", NULL, NULL},
     [CLI_PERPLEXITY] = {"perplexity", "perplexity of a text", NULL, NULL},
     [CLI_EMBED] = {"embed", "one vector per line of text", NULL, NULL},
