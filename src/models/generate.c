@@ -93,8 +93,7 @@ static rung_status fill(rung_generator *g, rung_error *error) {
   const rung_generate_options *o = &g->options;
   RUNG_TRY(rung_model_template(g->model, o->kv, o->threads, error, &g->template_));
   g->logits = o->logits ? o->logits : o->sequences;
-  const rung_binding ceiling[] = {{"rows", o->chunk}, {"sequences", o->sequences}, {"wanted", g->logits}};
-  RUNG_TRY(rung_program_create(g->template_, ceiling, RUNG_COUNT(ceiling), error, &g->program));
+  RUNG_TRY(rung_model_program(g->model, g->template_, o->chunk, o->sequences, g->logits, error, &g->program));
   g->in_ids = rung_program_find_input(g->program, "ids");
   g->in_wanted = rung_program_find_input(g->program, "wanted");
   g->out_logits = rung_program_find_output(g->program, "logits");
@@ -134,7 +133,7 @@ void rung_generator_destroy(rung_generator *g) {
   rung_host_free(g->host, RUNG_MEMORY_host, g->scratch, g->scratch_bytes);
   rung_context_destroy(g->context);
   rung_state_release(g->state);
-  rung_program_release(g->program);
+  rung_model_program_done(g->model, g->program);
   rung_template_release(g->template_);
   rung_model_release(g->model);
   rung_host *host = g->host;

@@ -120,7 +120,7 @@ rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_e
       status = rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
     }
     if (c) {
-      *c = (rung_compiled){m->compiled, kv, threads, t};
+      *c = (rung_compiled){.next = m->compiled, .kv = kv, .threads = threads, .template_ = t};
       m->compiled = c;
     }
   }
@@ -130,6 +130,80 @@ rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_e
   }
   rung_mutex_unlock(&m->lock);
   return status;
+}
+
+static rung_status plan(rung_model *m, rung_compiled *c, int64_t chunk, int64_t sequences, int64_t logits, rung_error *error, rung_planned **out_planned) {
+  for (rung_planned *p = c->planned; p; p = p->next) {
+    if (p->chunk != chunk || p->sequences != sequences || p->logits != logits) continue;
+    *out_planned = p;
+    return RUNG_OK;
+  }
+  rung_planned *p = rung_host_alloc(m->host, RUNG_MEMORY_host, sizeof *p, 0);
+  if (!p) return rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
+  *p = (rung_planned){.next = c->planned, .chunk = chunk, .sequences = sequences, .logits = logits};
+  const rung_binding ceiling[] = {{"rows", chunk}, {"sequences", sequences}, {"wanted", logits}};
+  const rung_status status = rung_program_create(c->template_, ceiling, RUNG_COUNT(ceiling), error, &p->program);
+  if (status) {
+    rung_host_free(m->host, RUNG_MEMORY_host, p, sizeof *p);
+    return status;
+  }
+  c->planned = *out_planned = p;
+  return RUNG_OK;
+}
+
+rung_status rung_model_program(rung_model *m, rung_template *template_, int64_t chunk, int64_t sequences, int64_t logits, rung_error *error,
+                               rung_program **out_program) {
+  rung_mutex_lock(&m->lock);
+  rung_compiled *c = m->compiled;
+  while (c && c->template_ != template_) c = c->next;
+  rung_planned *planned = NULL;
+  const rung_status status = c ? plan(m, c, chunk, sequences, logits, error, &planned) : rung_fail(error, RUNG_INTERNAL, "model: an unknown template");
+  if (!status) {
+    planned->users++;
+    *out_program = planned->program;
+  }
+  rung_mutex_unlock(&m->lock);
+  return status;
+}
+
+void rung_model_program_done(rung_model *m, rung_program *program) {
+  if (!program) return;
+  rung_mutex_lock(&m->lock);
+  for (rung_compiled *c = m->compiled; c; c = c->next) {
+    for (rung_planned **at = &c->planned, *p; (p = *at) != NULL; at = &p->next) {
+      if (p->program != program) continue;
+      if (--p->users == 0) {
+        *at = p->next;
+        rung_program_release(p->program);
+        rung_host_free(m->host, RUNG_MEMORY_host, p, sizeof *p);
+      }
+      break;
+    }
+  }
+  rung_mutex_unlock(&m->lock);
+}
+
+/* Tensors that the family does not read are no error (files carry such things), but nobody should have to guess: the log
+ * names them. */
+static rung_status log_unused(rung_model *m, const rung_graph *graph, rung_error *error) {
+  enum { NAMED = 8 };
+  const size_t count = rung_weights_count(m->weights);
+  bool *used = rung_host_array(m->host, count, sizeof *used);
+  if (!used) return rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
+  for (uint32_t i = 0; i < graph->nodes; i++) {
+    size_t at;
+    if (graph->node[i].op != &rung_op_weight) continue;
+    if (rung_weights_index(m->weights, ((const rung_weight_attrs *)graph->node[i].attrs)->name, &at)) used[at] = true;
+  }
+  size_t unused = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (used[i] || ++unused > NAMED) continue;
+    rung_host_log(m->host, RUNG_LOG_WARNING, "tensor \"%s\" is not used by architecture %s", rung_weights_entry(m->weights, i)->name,
+                  m->family->architecture);
+  }
+  if (unused > NAMED) rung_host_log(m->host, RUNG_LOG_WARNING, "%zu more tensors are not used", unused - NAMED);
+  rung_host_free(m->host, RUNG_MEMORY_host, used, count * sizeof *used);
+  return RUNG_OK;
 }
 
 /* ---- open */
@@ -147,8 +221,9 @@ static rung_status fill(rung_model *m, const rung_source *source, rung_error *er
   RUNG_TRY(rung_view_create(m->weights, error, &m->view));
   rung_graph *graph; /* built once here so that a wrong file is refused at once */
   RUNG_TRY(build(m, RUNG_TYPE_F16, error, &graph));
+  const rung_status status = log_unused(m, graph, error);
   rung_graph_destroy(graph);
-  return RUNG_OK;
+  return status;
 }
 
 rung_status rung_model_open(rung_device *device, const rung_source *source, const rung_model_options *options, rung_error *error, rung_model **out_model) {

@@ -13,12 +13,21 @@
 
 enum { RUNG_MAX_CHUNK = 65536, RUNG_MAX_SEQUENCES = 65536 };
 
+/* A program of a compile: generators of the same sizes share it, and it goes with the last of them. */
+typedef struct rung_planned {
+  struct rung_planned *next;
+  int64_t chunk, sequences, logits;
+  int64_t users;
+  rung_program *program;
+} rung_planned;
+
 /* One compile of the model's graph. */
 typedef struct rung_compiled {
   struct rung_compiled *next;
   rung_type kv;
   int threads;
   rung_template *template_;
+  rung_planned *planned;
 } rung_compiled;
 
 struct rung_model {
@@ -39,6 +48,10 @@ struct rung_model {
 
 /* The graph compiled for a kv type, made on first use; the reference is the caller's. */
 rung_status rung_model_template(rung_model *model, rung_type kv, int threads, rung_error *error, rung_template **out_template);
+/* A program of such a template, shared; the model must outlive it. Given back with rung_model_program_done. */
+rung_status rung_model_program(rung_model *model, rung_template *template_, int64_t chunk, int64_t sequences, int64_t logits, rung_error *error,
+                               rung_program **out_program);
+void rung_model_program_done(rung_model *model, rung_program *program); /* NULL allowed */
 rung_status rung_model_tokenizer(rung_model *model, rung_error *error, const rung_tokenizer **out_tokenizer);
 /* From a GGUF file's metadata (tokenizer_gguf.c). */
 rung_status rung_gguf_tokenizer(const rung_gguf *gguf, rung_error *error, rung_tokenizer **out_tokenizer);

@@ -97,7 +97,7 @@ static void *cancel_often(void *self) {
   canceller *c = (canceller *)self;
   while (!atomic_load(&c->stop)) {
     rung_context_cancel(c->context);
-    usleep(700);
+    usleep(150);
   }
   return NULL;
 }
