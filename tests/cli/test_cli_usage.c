@@ -41,7 +41,8 @@ static void test_unknown(void) {
   EXPECT(2, "did you mean --ignore-eos?", "generate -m x --ignore-eso");
   EXPECT(2, "did you mean --model?", "logits --modell x");
   EXPECT(2, "there is no flag --qqqqqqqq", "generate -m x --qqqqqqqq 1");
-  EXPECT(2, "is no flag", "inspect model.gguf");
+  EXPECT(2, "\"y.gguf\" is no flag", "inspect x.gguf y.gguf");
+  EXPECT(2, "\"x\" is no flag", "env x");
   EXPECT(2, "there is no flag --temp", "tokenize -m x --temp 1"); /* of another command */
 }
 
@@ -86,6 +87,8 @@ static void test_later(void) {
 
 static void test_files(void) {
   EXPECT(3, "No such file", "generate -m /nowhere/model.gguf -p x");
+  EXPECT(3, "No such file", "generate /nowhere/model.gguf -p x");
+  EXPECT(0, NULL, "inspect " LLAMA);
   write_file(tool_file("bad.gguf"), "GGUF\x03");
   EXPECT(3, "bad.gguf", "generate -m '%s' -p x", tool_file("bad.gguf"));
   EXPECT(3, NULL, "inspect -m '%s'", tool_file("bad.gguf"));

@@ -194,7 +194,11 @@ int cli_parse(cli_command_id command, int count, char **argv, cli_options *out) 
   parser p = {.command = command, .options = out};
   for (int i = 0; i < count; i++) {
     const char *word = argv[i];
-    if (word[0] != '-' || !word[1]) return refuse(&p, "\"%s\" is no flag; a model is given as -m FILE", word);
+    if (word[0] != '-' || !word[1]) { /* a word alone is the model */
+      if (out->model || !cli_find_flag(command, "--model")) return refuse(&p, "\"%s\" is no flag", word);
+      out->model = word;
+      continue;
+    }
     char name[64];
     const char *equals = word[1] == '-' ? strchr(word, '=') : NULL;
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - word) : (int)strlen(word), word);

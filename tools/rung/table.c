@@ -76,7 +76,7 @@ enum {
 
 /* clang-format off */
 const cli_flag cli_flags[] = {
-    {OPENS, 0, "--model", "-m", CLI_TEXT, "FILE", PLACE(model), .required = true, .doc = "the model"},
+    {OPENS, 0, "--model", "-m", CLI_TEXT, "FILE", PLACE(model), .required = true, .doc = "the model; may stand alone, without -m"},
 
     {TEXTS, 0, "--prompt", "-p", CLI_TEXT, "TEXT", PLACE(prompts), .repeat = true, .doc = "a prompt; given several times: several sequences"},
     {TEXTS, 0, "--file", "-f", CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a prompt from a file, byte for byte; - is standard input"},
