@@ -116,6 +116,7 @@ rung_status rung_planner_lifetimes(rung_planner *p) {
   collect(plan, &u);
   merge_in_place(p, &u);
   for (uint32_t i = 0; i < plan->roots; i++) {
+    plan->root[i].read = u.first[i] != RUNG_NONE;
     if (plan->root[i].buffer == RUNG_NONE) continue;
     rung_buffer *buffer = &plan->buffer[plan->root[i].buffer];
     if (u.first[i] == RUNG_NONE) { /* never used, or its memory was taken over */

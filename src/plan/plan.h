@@ -24,6 +24,7 @@ typedef struct rung_root {
   uint32_t index;  /* input, output slot; weight, form, state, constant index */
   uint32_t buffer; /* BUFFER, INPUT, OUTPUT, CARRIED: arena space, RUNG_NONE without */
   uint32_t twin;   /* CARRIED: the other root */
+  bool read;       /* WEIGHT: a step reads it as it lies; else only forms are made from it, and it need not stay */
 } rung_root;
 
 /* An operand of a step. Extents, strides and offset are dims (elements; blocks for block types). */

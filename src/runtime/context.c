@@ -103,6 +103,7 @@ static rung_status point_roots(rung_context *c) {
       case RUNG_ROOT_WEIGHT:
       case RUNG_ROOT_FORM:
         if (!c->view) return rung_fail(e, RUNG_NOT_LOADED, "the program has weights, the context was made without a view");
+        if (root->kind == RUNG_ROOT_WEIGHT && !root->read) break;
         if (root->kind == RUNG_ROOT_WEIGHT) RUNG_TRY(rung_view_weight(c->view, &plan->weight[root->index], e, &data));
         else RUNG_TRY(rung_view_form(c->view, c->program, root->index, e, &data));
         break;

@@ -143,7 +143,7 @@ rung_status rung_program_memory(const rung_program *program, const rung_binding 
     m.scratch = to_pages(rung_host_has_pages(host) ? at.scratch : plan->scratch_bytes, page);
     for (uint32_t i = 0; i < plan->forms; i++) m.packed += rung_form_committed(&plan->form[i], page);
     for (uint32_t i = 0; i < plan->roots; i++) {
-      if (plan->root[i].kind != RUNG_ROOT_WEIGHT) continue;
+      if (plan->root[i].kind != RUNG_ROOT_WEIGHT || !plan->root[i].read) continue;
       const rung_value_type *type = &plan->weight[plan->root[i].index].type;
       uint64_t elements = 1;
       for (int a = 0; a < type->rank; a++) elements *= (uint64_t)at.dim[type->extent[a].id];
