@@ -224,8 +224,11 @@ static bool may_begin(const rung_pattern *p, const rung_op *op) {
 rung_status rung_pattern_match(rung_pass_env *env, const rung_graph *graph, uint32_t value, const uint32_t *uses,
                                const bool *taken, bool explain, rung_found *out_found, bool *out_is) {
   const rung_node *node = rung_graph_producer(graph, value);
-  matcher m = {.env = env, .graph = graph, .uses = uses, .taken = taken, .root = value};
+  bool any = false;
   *out_is = false;
+  for (uint32_t i = 0; i < env->patterns->rows && !any; i++) any = may_begin(&env->patterns->row[i], node->op);
+  if (!any) return RUNG_OK;
+  matcher m = {.env = env, .graph = graph, .uses = uses, .taken = taken, .root = value};
   rung_text_init(&m.scratch, env->host);
   for (uint32_t i = 0; i < env->patterns->rows && !m.status && !*out_is; i++) {
     const rung_pattern *p = &env->patterns->row[i];
