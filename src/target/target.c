@@ -118,6 +118,10 @@ size_t rung_target_match(const rung_target *target, const rung_match *match, con
   nearest near = {.score = 0};
   snprintf(near.why, sizeof near.why, "no kernel row for %.60s", op->name);
   cover roles[RUNG_MAX_ROLES] = {{.n = 0}};
+  if (match->node->results > match->n_out) { /* more than a match holds */
+    if (why_bytes) snprintf(why, why_bytes, "%.60s: too many results", op->name);
+    return 0;
+  }
   if (max > RUNG_MAX_VARIANTS) max = RUNG_MAX_VARIANTS;
   size_t n = 0;
   bool done = false;
