@@ -188,7 +188,7 @@ static rung_status check_tensor(rung_context *c, const char *what, const char *n
   return RUNG_OK;
 }
 
-static uint64_t tensor_bytes(const rung_tensor *t) {
+uint64_t rung_tensor_bytes(const rung_tensor *t) {
   uint64_t n = 1;
   for (int i = 0; i < t->rank; i++)
     if (rung_mul_overflows(n, (uint64_t)t->extent[i], &n)) return UINT64_MAX;
@@ -208,7 +208,7 @@ static rung_status own_space(rung_context *c, uint32_t root, uint64_t bytes, con
 rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor *tensor) {
   RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
-  if (slot < 0 || (uint32_t)slot >= plan->inputs || !tensor || (!tensor->data && tensor_bytes(tensor)))
+  if (slot < 0 || (uint32_t)slot >= plan->inputs || !tensor || (!tensor->data && rung_tensor_bytes(tensor)))
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "bind: there is no input %d, or no data", slot);
   const rung_plan_input *in = &plan->input[slot];
   RUNG_TRY(check_tensor(c, "input", in->name, &in->type, tensor));
@@ -217,7 +217,7 @@ rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor
   if (b->copy && rung_type_is_block(tensor->type))
     return rung_fail(&c->error, RUNG_UNSUPPORTED, "input \"%s\": blocks must be dense and aligned to 16 bytes", in->name);
   uint8_t *data = tensor->data;
-  if (b->copy) RUNG_TRY(own_space(c, in->root, tensor_bytes(tensor), in->name, &data));
+  if (b->copy) RUNG_TRY(own_space(c, in->root, rung_tensor_bytes(tensor), in->name, &data));
   b->tensor = *tensor;
   b->set = true;
   b->owned = false;
@@ -234,7 +234,7 @@ rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent,
   rung_tensor t = rung_tensor_dense(in->type.type, in->type.rank, extent, NULL);
   RUNG_TRY(check_tensor(c, "input", in->name, &in->type, &t));
   uint8_t *data;
-  RUNG_TRY(own_space(c, in->root, tensor_bytes(&t), in->name, &data));
+  RUNG_TRY(own_space(c, in->root, rung_tensor_bytes(&t), in->name, &data));
   t.data = data;
   c->input[slot] = (rung_bound){.tensor = t, .set = true, .owned = true};
   if (c->root[in->root] != data) c->root[in->root] = data, c->root_stamp++;
@@ -332,63 +332,13 @@ static rung_status resolved_for(rung_context *c, const int64_t *symbol, rung_res
   return RUNG_OK;
 }
 
-static bool is_callers(const rung_context *c, const rung_root *root) {
-  if (root->kind == RUNG_ROOT_INPUT) return c->input[root->index].set && !c->input[root->index].owned && !c->input[root->index].copy;
-  return root->kind == RUNG_ROOT_OUTPUT && c->output[root->index].set;
-}
-
-/* Sizes found during the run come after check_outputs: what the caller bound must hold them as well. */
-static rung_status check_output(rung_context *c, uint32_t slot, int64_t bytes) {
-  const rung_tensor *bound = &c->output[slot].tensor;
-  if (bytes == RUNG_UNBOUND || bytes <= 0 || (uint64_t)bytes <= tensor_bytes(bound)) return RUNG_OK;
-  return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "output \"%s\" needs %" PRId64 " bytes, the bound tensor has %" PRIu64, c->program->plan->output[slot].name,
-                   bytes, tensor_bytes(bound));
-}
-
-static rung_status commit_all(rung_context *c, const rung_resolved *now) {
-  const rung_plan *plan = c->program->plan;
-  for (uint32_t i = 0; i < plan->roots; i++) {
-    const rung_root *root = &plan->root[i];
-    if (root->buffer == RUNG_NONE) continue;
-    const rung_buffer *b = &plan->buffer[root->buffer];
-    const int64_t bytes = now->dim[b->bytes.id];
-    if (is_callers(c, root)) {
-      if (root->kind == RUNG_ROOT_OUTPUT) RUNG_TRY(check_output(c, root->index, bytes));
-      continue;
-    }
-    if (bytes == RUNG_UNBOUND || bytes <= 0 || !b->bound) continue;
-    RUNG_TRY(rung_region_commit(&c->arena, b->offset, (size_t)bytes, &c->error));
-  }
-  return now->scratch ? rung_region_commit(&c->scratch, 0, now->scratch, &c->error) : RUNG_OK;
-}
-
-/* A refusal says what the whole run needs, and leaves the context what it held at the binding before. */
-rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
-  const rung_status status = commit_all(c, now);
-  if (!status) {
-    now->commit_stamp = c->commit_stamp;
-    return RUNG_OK;
-  }
-  if (status == RUNG_OVER_BUDGET || status == RUNG_OUT_OF_MEMORY) {
-    uint64_t need = 0;
-    const uint64_t held = c->arena.committed + c->scratch.committed;
-    rung_error ignored;
-    if (status == RUNG_OVER_BUDGET && !rung_plan_committed(c->host, c->program->plan, now->dim, rung_host_page(c->host), &ignored, &need))
-      rung_fail(&c->error, status, "the run needs %" PRIu64 " bytes of activations and %" PRIu64 " of scratch; %" PRIu64
-                " were held when the budget of %" PRIu64 " bytes was reached", need, now->scratch, held, rung_host_budget(c->host));
-    now->valid = false;
-    rung_context_trim(c);
-  }
-  return status;
-}
-
 static void copy_inputs(rung_context *c) {
   const rung_plan *plan = c->program->plan;
   for (uint32_t i = 0; i < plan->inputs; i++) {
     const rung_bound *b = &c->input[i];
     if (!b->copy) continue;
     const size_t bytes = rung_type_get(b->tensor.type)->bytes;
-    const int64_t n = (int64_t)(tensor_bytes(&b->tensor) / bytes);
+    const int64_t n = (int64_t)(rung_tensor_bytes(&b->tensor) / bytes);
     int64_t stride[RUNG_MAX_RANK], index[RUNG_MAX_RANK] = {0}, want = 1;
     bool given = false;
     for (int a = 0; a < b->tensor.rank; a++) given |= b->tensor.stride[a] != 0;
@@ -406,7 +356,7 @@ static void copy_inputs(rung_context *c) {
 static rung_status check_outputs(rung_context *c, const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
   for (uint32_t i = 0; i < plan->outputs; i++)
-    if (c->output[i].set) RUNG_TRY(check_output(c, i, now->dim[plan->buffer[plan->root[plan->output[i].root].buffer].bytes.id]));
+    if (c->output[i].set) RUNG_TRY(rung_context_check_output(c, i, now->dim[plan->buffer[plan->root[plan->output[i].root].buffer].bytes.id]));
   return RUNG_OK;
 }
 
@@ -463,44 +413,9 @@ rung_status rung_context_run(rung_context *c) {
 rung_status rung_context_output(rung_context *c, int slot, rung_tensor *out_tensor) {
   RUNG_TRY(rung_context_ready(c));
   if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor ||
-      (!c->result[slot].data && tensor_bytes(&c->result[slot])))
+      (!c->result[slot].data && rung_tensor_bytes(&c->result[slot])))
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output: there is no output %d, or no run has made it", slot);
   const rung_tensor *t = &c->result[slot];
   *out_tensor = rung_tensor_dense(t->type, t->rank, t->extent, t->data);
   return RUNG_OK;
-}
-
-/* What a root's buffer must keep: its bytes at the last binding, and inputs that wait for the next run. */
-static uint64_t kept_bytes(const rung_context *c, const rung_root *root, const rung_resolved *last) {
-  const int64_t bytes = last ? last->dim[c->program->plan->buffer[root->buffer].bytes.id] : 0;
-  uint64_t keep = bytes > 0 ? (uint64_t)bytes : 0;
-  if (root->kind == RUNG_ROOT_INPUT) {
-    const rung_bound *in = &c->input[root->index];
-    if (in->set && in->owned && tensor_bytes(&in->tensor) > keep) keep = tensor_bytes(&in->tensor);
-  }
-  return keep;
-}
-
-void rung_context_trim(rung_context *c) {
-  if (!c || !c->program) return;
-  const rung_plan *plan = c->program->plan;
-  const rung_resolved *last = NULL;
-  for (int i = 0; i < RUNG_REMEMBERED; i++)
-    if (c->resolved[i].valid && (!last || c->resolved[i].stamp > last->stamp)) last = &c->resolved[i];
-  for (uint64_t at = 0; at < c->arena.reserved;) {
-    uint64_t first = c->arena.reserved, end = c->arena.reserved; /* of the next range that stays */
-    for (uint32_t i = 0; i < plan->roots; i++) {
-      const rung_root *root = &plan->root[i];
-      if (root->buffer == RUNG_NONE || !plan->buffer[root->buffer].bound) continue;
-      const uint64_t from = plan->buffer[root->buffer].offset, bytes = kept_bytes(c, root, last);
-      if (!bytes || from + bytes <= at || from >= first) continue;
-      first = from;
-      end = from + bytes;
-    }
-    if (first > at) rung_region_decommit(&c->arena, at, first - at);
-    at = end;
-  }
-  const uint64_t scratch = last ? last->scratch : 0;
-  if (c->scratch.base) rung_region_decommit(&c->scratch, scratch, c->scratch.reserved - scratch);
-  c->commit_stamp++;
 }

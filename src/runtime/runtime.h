@@ -199,6 +199,10 @@ rung_status rung_context_check_rows(rung_context *context);
 rung_status rung_context_check_total(rung_context *context, const rung_resolved *now);
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
+/* Commits what a binding needs; over the budget: a refusal, and the memory of the binding before (commit.c). */
 rung_status rung_context_commit(rung_context *context, rung_resolved *now);
+/* Does what the caller bound hold an output of `bytes`? */
+rung_status rung_context_check_output(rung_context *context, uint32_t slot, int64_t bytes);
+uint64_t rung_tensor_bytes(const rung_tensor *tensor); /* UINT64_MAX where they do not fit 64 bits */
 
 #endif
