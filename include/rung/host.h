@@ -41,7 +41,8 @@ typedef struct rung_allocator {
 typedef enum rung_log_level { RUNG_LOG_ERROR, RUNG_LOG_WARNING, RUNG_LOG_INFO, RUNG_LOG_DEBUG } rung_log_level;
 /* Called from any thread; `text` is one line without a newline and lives for the call only. */
 typedef void rung_log_fn(void *self, rung_log_level level, const char *text);
-/* Long work reports here: `what` is "load", "pack", "compile", "prefill"; done <= total. May be called from any thread. */
+/* Long work reports here: `what` is "load" (weights being checked), "compile" (passes) or "pack" (forms of weights);
+ * done <= total. Called by the thread that does the work. */
 typedef void rung_progress_fn(void *self, const char *what, uint64_t done, uint64_t total);
 
 /* Memory by class, in bytes. `host` holds graphs, plans, tokenisers and metadata; it is counted, not predicted. */

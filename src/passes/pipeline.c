@@ -92,9 +92,11 @@ static rung_status run(rung_pass_env *env, const rung_pass_row *only, const rung
   RUNG_TRY(rung_graph_verify(graph, env->error));
   const rung_graph *now = graph;
   rung_status status = begin(env);
-  for (size_t i = 0; i < RUNG_COUNT(rows) && !status; i++)
+  for (size_t i = 0; i < RUNG_COUNT(rows) && !status; i++) {
     if (only ? only == &rows[i] : !rows[i].wanted || rows[i].wanted(env->options))
       status = run_row(env, &rows[i], graph, &now);
+    if (!only) rung_progress(env->host, "compile", i + 1, RUNG_COUNT(rows));
+  }
   status = end(env, status);
   if (status && now != graph) rung_graph_destroy((rung_graph *)now);
   if (!status) *out_graph = (rung_graph *)now; /* some pass always runs, so this is never the caller's */

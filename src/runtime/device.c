@@ -57,7 +57,8 @@ rung_status rung_device_create(rung_host *host, const char *name, const rung_dev
   device->target = backend->target(device->self);
   device->pool = rung_pool_shared(host);
   device->threads = threads;
-  snprintf(device->name, sizeof device->name, "%s", device->target->name);
+  const char *level = device->target->level ? device->target->level : "";
+  snprintf(device->name, sizeof device->name, "%s%s%s%s", device->target->name, level[0] ? " (" : "", level, level[0] ? ")" : "");
   *out_device = device;
   return RUNG_OK;
 }

@@ -324,6 +324,7 @@ rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_
     }
     if (!status) *out_data = form->region.base;
     rung_mutex_unlock(&view->lock);
+    if (!status) rung_progress(view->host, "pack", index + 1, program->plan->forms);
   }
   rung_host_free(view->host, RUNG_MEMORY_host, source, want->weights * sizeof *source);
   return status;

@@ -77,6 +77,7 @@ static inline uint64_t rung_layout_bytes(const rung_layout *layout, int64_t n, i
 
 typedef struct rung_target {
   const char *name;
+  const char *level; /* what of the device is used, for people: "avx512"; "" without */
   uint32_t isa;
   const rung_kernel *const *kernel; /* pointers, plainest first */
   size_t kernels;

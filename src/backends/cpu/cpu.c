@@ -114,6 +114,7 @@ static rung_status cpu_open(rung_host *host, rung_error *error, void **out_self)
                                .kv_read_row = rung_cpu_kv_read_row,
                                .kv_write_row = rung_cpu_kv_write_row,
                                .align = 64};
+  self->target.level = rung_isa_name(self->target.isa);
   self->target.layout = rung_cpu_layouts(&self->target.layouts);
   rung_status status = make_plain_rows(self, error);
   if (!status) status = list_kernels(self, error);
