@@ -248,7 +248,7 @@ static const setting settings[] = {
 static void test_against_reference(void) {
   for (size_t k = 0; k < RUNG_COUNT(settings); k++) {
     const setting *c = &settings[k];
-    const int64_t length = c->capacity < 300 ? c->capacity : 300;
+    const int64_t most = test_slow() ? 100 : 200, length = c->capacity < most ? c->capacity : most;
     data want = data_make(c, SLOTS * c->capacity), have = want;
     have.y = random_floats(SLOTS * c->capacity * c->heads * c->value_dim, 0, 1);
     for (int l = 0; l < level_count; l++) {
@@ -333,13 +333,13 @@ static void test_same_bits(void) {
   static const int64_t chunks[] = {1, 7, 64, 100, 0};
   for (size_t k = 0; k < RUNG_COUNT(settings); k++) {
     const setting *c = &settings[k];
-    const int64_t length = test_slow() && c->capacity > 200 ? 200 : c->capacity < 1200 ? c->capacity - 1 : 1200;
+    const int64_t most = test_slow() ? 150 : k < 2 ? 1200 : 300, length = c->capacity < most ? c->capacity : most;
     data whole = data_make(c, 2 * c->capacity), parts = whole;
     parts.y = random_floats(2 * c->capacity * c->heads * c->value_dim, 0, 1);
     for (int l = 0; l < level_count; l++) {
       run_chunks(c, &whole, length, length, false, levels[l], 1);
       for (size_t i = 0; i < RUNG_COUNT(chunks); i++) {
-        if (chunks[i] == 1 && length > 700 && levels[l] != levels[level_count - 1]) continue;
+        if (chunks[i] == 1 && length > 700 && l + 1 < level_count) continue;
         const int threads = 1 + (int)(i % 3);
         run_chunks(c, &parts, length, chunks[i], i % 2 == 1, levels[l], threads);
         same_bits(c, &whole, &parts, length, i % 2 ? "beside others" : "alone", chunks[i], threads);
@@ -353,7 +353,7 @@ static void test_same_bits(void) {
 /* One row at depth, split over 1 to 9 threads, at lengths around segments and groups. */
 static void test_split(void) {
   static const int64_t lengths[] = {1, 63, 64, 65, 256, 1023, 1024, 1025, 2047, 2048, 2112, 2304};
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < (test_slow() ? 1 : 2); k++) {
     const setting *c = &settings[k];
     data one = data_make(c, c->capacity), many = one;
     many.y = random_floats(c->capacity * c->heads * c->value_dim, 0, 1);
