@@ -105,5 +105,6 @@ rung_status rung_gguf_tokenizer(const rung_gguf *gguf, rung_error *error, rung_t
   const rung_status status = make(gguf, &tokens, &merges, error, out_tokenizer);
   free_texts(rung_gguf_host(gguf), &tokens);
   free_texts(rung_gguf_host(gguf), &merges);
+  (void)rung_gguf_release_metadata(gguf); /* texts that are asked for come back page by page */
   return status;
 }

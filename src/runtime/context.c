@@ -138,6 +138,7 @@ static rung_status use(rung_context *c, rung_program *program) {
   RUNG_TRY(reserve(&c->arena, c->host, RUNG_MEMORY_activations, plan->arena_bytes, e));
   RUNG_TRY(reserve(&c->scratch, c->host, RUNG_MEMORY_scratch, plan->scratch_bytes, e));
   RUNG_TRY(point_roots(c));
+  if (c->view) rung_view_rest(c->view);
   c->root_stamp++;
   c->commit_stamp++;
   if (!c->options.commit_all) return RUNG_OK;

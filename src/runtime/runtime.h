@@ -54,6 +54,7 @@ typedef struct rung_form {
 typedef struct rung_pinned {
   struct rung_pinned *next;
   const rung_tensor_entry *entry;
+  uint8_t *copy; /* of a small mapped weight; NULL: used in place */
 } rung_pinned;
 
 struct rung_view {
@@ -69,6 +70,8 @@ struct rung_view {
 rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error, const uint8_t **out_data);
 /* A source weight as it lies, checked against the declaration and counted as needed. */
 rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data);
+/* All forms and weights of a program are there: lets go of what the process still holds of mapped files. */
+void rung_view_rest(rung_view *view);
 /* Bytes that a form of a plan takes, and what is held beside it while it is made (class load): a slice of its sources, or
  * what its body needs. */
 uint64_t rung_form_committed(const rung_plan_form *form, size_t page);

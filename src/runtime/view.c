@@ -43,7 +43,8 @@ void rung_view_release(rung_view *view) {
   }
   while (view->pinned) {
     rung_pinned *next = view->pinned->next;
-    rung_weights_unaccount(view->weights, view->pinned->entry);
+    if (view->pinned->copy) rung_host_free(view->host, RUNG_MEMORY_weights, view->pinned->copy, view->pinned->entry->bytes);
+    else rung_weights_unaccount(view->weights, view->pinned->entry);
     rung_host_free(view->host, RUNG_MEMORY_host, view->pinned, sizeof *view->pinned);
     view->pinned = next;
   }
@@ -93,28 +94,46 @@ static rung_status check_extents(const rung_dims *dims, const rung_plan_weight *
   return RUNG_OK;
 }
 
-rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error,
-                             const uint8_t **out_data) {
+/* A mapped page that is touched brings its neighbours, up to 2 MiB of them, into the process. So what is small is copied,
+ * and its pages can go with all others; large weights stay where they lie. */
+enum { SMALL_WEIGHT = 64 << 10 };
+
+static rung_status pin(rung_view *view, const rung_tensor_entry *entry, rung_error *error) {
+  rung_pinned *p = rung_host_alloc(view->host, RUNG_MEMORY_host, sizeof *p, 0);
+  if (!p) return rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", entry->name);
+  p->entry = entry;
+  rung_status status = RUNG_OK;
+  if (entry->bytes <= SMALL_WEIGHT && rung_weights_can_let_go(view->weights, entry)) {
+    p->copy = rung_host_alloc_raw(view->host, RUNG_MEMORY_weights, entry->bytes, 64);
+    if (p->copy) memcpy(p->copy, entry->data, entry->bytes);
+    else if (!(status = rung_host_would_fit(view->host, entry->bytes, entry->name, error)))
+      status = rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", entry->name);
+  } else {
+    status = rung_weights_account(view->weights, entry, error);
+  }
+  if (status) {
+    rung_host_free(view->host, RUNG_MEMORY_host, p, sizeof *p);
+    return status;
+  }
+  p->next = view->pinned;
+  view->pinned = p;
+  return RUNG_OK;
+}
+
+rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data) {
   const rung_tensor_entry *entry;
   RUNG_TRY(find_weight(view, want, error, &entry));
   rung_mutex_lock(&view->lock);
   rung_status status = RUNG_OK;
   const rung_pinned *pinned = view->pinned;
   while (pinned && pinned->entry != entry) pinned = pinned->next;
-  if (!pinned) {
-    rung_pinned *p = rung_host_alloc(view->host, RUNG_MEMORY_host, sizeof *p, 0);
-    if (!p) status = rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", want->name);
-    if (p && !(status = rung_weights_account(view->weights, entry, error))) {
-      *p = (rung_pinned){view->pinned, entry};
-      view->pinned = p;
-    } else {
-      rung_host_free(view->host, RUNG_MEMORY_host, p, sizeof *p);
-    }
-  }
+  if (!pinned && !(status = pin(view, entry, error))) pinned = view->pinned;
+  if (!status) *out_data = pinned->copy ? pinned->copy : entry->data;
   rung_mutex_unlock(&view->lock);
-  if (!status) *out_data = entry->data;
   return status;
 }
+
+void rung_view_rest(rung_view *view) { rung_weights_rest(view->weights); }
 
 /* ---- packing */
 

@@ -273,6 +273,11 @@ uint64_t rung_weights_let_go(const rung_weights *weights, const rung_tensor_entr
   return rung_map_let_go(weights->sources[entry->source].map, start, end - start);
 }
 
+void rung_weights_rest(const rung_weights *weights) {
+  for (size_t i = 0; i < weights->source_count; i++)
+    (void)rung_map_let_go(weights->sources[i].map, 0, weights->sources[i].map->size);
+}
+
 void rung_weights_will_need(const rung_weights *weights, const rung_tensor_entry *entry) {
   if (rung_weights_can_let_go(weights, entry)) {
     rung_map_will_need(weights->sources[entry->source].map, entry->offset, entry->bytes);

@@ -75,6 +75,8 @@ bool rung_weights_can_let_go(const rung_weights *weights, const rung_tensor_entr
  * let go. Slices in ascending order leave no page behind but those that tensors share. */
 uint64_t rung_weights_let_go(const rung_weights *weights, const rung_tensor_entry *entry, uint64_t offset,
                              uint64_t bytes);
+/* Lets go of every mapped page of all sources; those that are read again come back from the file. */
+void rung_weights_rest(const rung_weights *weights);
 /* Soon to be read front to back. */
 void rung_weights_will_need(const rung_weights *weights, const rung_tensor_entry *entry);
 

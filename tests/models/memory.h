@@ -12,6 +12,7 @@
 
 #include "base/host_internal.h"
 #include "models/model.h"
+#include "runtime/runtime.h"
 
 typedef struct memory_case {
   const char *path;
@@ -30,7 +31,7 @@ typedef struct memory_result {
   uint64_t host_most;              /* the most of class host */
   uint64_t metadata;               /* bytes of the file in front of its tensors */
   uint64_t counted;                /* counted: bytes that the allocator still has out at the end, heap and pages */
-  uint64_t mapped;                 /* weights in place: in the account, but from no allocator */
+  uint64_t in_place;               /* mapped weights used as they lie: in the account, but from no allocator */
   uint64_t before, most;           /* the process: resident just before the load, and its high-water mark since */
   uint64_t anonymous, file_backed; /* resident at the end */
   uint64_t later_allocations, later_commits; /* of the same text again */
@@ -211,7 +212,7 @@ static rung_status memory_scenario(memory_job *j, rung_error *error) {
   r->file_backed = memory_of_process("RssFile");
   r->held = rung_host_memory(j->host);
   r->peak = rung_host_peak(j->host);
-  r->mapped = rung_model_memory(j->model).weights;
+  for (const rung_pinned *p = j->model->view->pinned; p; p = p->next) r->in_place += p->copy ? 0 : p->entry->bytes;
   r->metadata = rung_gguf_data_offset(j->model->gguf);
   const int32_t last = r->last;
   const uint64_t allocations = rung_host_allocations(j->host), commits = rung_host_commits(j->host);
