@@ -64,6 +64,7 @@ struct rung_view {
   rung_mutex lock;
   rung_form *form;     /* lives until the view goes: contexts hold pointers into it */
   rung_pinned *pinned; /* source weights used in place */
+  uint64_t touched;    /* bytes of mapped sources read since all were let go; under lock */
 };
 
 /* The form that plan form `index` asks for, built when it is missing; *out_data stays valid while the view lives. */

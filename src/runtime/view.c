@@ -43,8 +43,10 @@ void rung_view_release(rung_view *view) {
   }
   while (view->pinned) {
     rung_pinned *next = view->pinned->next;
-    if (view->pinned->copy) rung_host_free(view->host, RUNG_MEMORY_weights, view->pinned->copy, view->pinned->entry->bytes);
-    else rung_weights_unaccount(view->weights, view->pinned->entry);
+    if (view->pinned->copy)
+      rung_host_free(view->host, RUNG_MEMORY_weights, view->pinned->copy, view->pinned->entry->bytes);
+    else
+      rung_weights_unaccount(view->weights, view->pinned->entry);
     rung_host_free(view->host, RUNG_MEMORY_host, view->pinned, sizeof *view->pinned);
     view->pinned = next;
   }
@@ -94,8 +96,8 @@ static rung_status check_extents(const rung_dims *dims, const rung_plan_weight *
   return RUNG_OK;
 }
 
-/* A mapped page that is touched brings its neighbours, up to 2 MiB of them, into the process. So what is small is copied,
- * and its pages can go with all others; large weights stay where they lie. */
+/* A mapped page that is touched brings its neighbours, up to 2 MiB of them, into the process. So what is small is
+ * copied, and its pages can go with all others; large weights stay where they lie. */
 enum { SMALL_WEIGHT = 64 << 10 };
 
 static rung_status pin(rung_view *view, const rung_tensor_entry *entry, rung_error *error) {
@@ -105,7 +107,8 @@ static rung_status pin(rung_view *view, const rung_tensor_entry *entry, rung_err
   rung_status status = RUNG_OK;
   if (entry->bytes <= SMALL_WEIGHT && rung_weights_can_let_go(view->weights, entry)) {
     p->copy = rung_host_alloc_raw(view->host, RUNG_MEMORY_weights, entry->bytes, 64);
-    if (p->copy) memcpy(p->copy, entry->data, entry->bytes);
+    if (p->copy)
+      memcpy(p->copy, entry->data, entry->bytes);
     else if (!(status = rung_host_would_fit(view->host, entry->bytes, entry->name, error)))
       status = rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", entry->name);
   } else {
@@ -115,12 +118,14 @@ static rung_status pin(rung_view *view, const rung_tensor_entry *entry, rung_err
     rung_host_free(view->host, RUNG_MEMORY_host, p, sizeof *p);
     return status;
   }
+  view->touched += entry->bytes;
   p->next = view->pinned;
   view->pinned = p;
   return RUNG_OK;
 }
 
-rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data) {
+rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error,
+                             const uint8_t **out_data) {
   const rung_tensor_entry *entry;
   RUNG_TRY(find_weight(view, want, error, &entry));
   rung_mutex_lock(&view->lock);
@@ -133,7 +138,17 @@ rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung
   return status;
 }
 
-void rung_view_rest(rung_view *view) { rung_weights_rest(view->weights); }
+/* Under the lock. */
+static void let_all_go(rung_view *view) {
+  if (view->touched) rung_weights_rest(view->weights);
+  view->touched = 0;
+}
+
+void rung_view_rest(rung_view *view) {
+  rung_mutex_lock(&view->lock);
+  let_all_go(view);
+  rung_mutex_unlock(&view->lock);
+}
 
 /* ---- packing */
 
@@ -216,10 +231,12 @@ typedef struct gathered {
   rung_view *view;
   const rung_form *form;
   uint64_t row_bytes;
+  uint64_t most; /* bytes of source pages that may be held at once */
 } gathered;
 
 /* Row r of the form: concat puts the members one after another, interleave takes `panel` rows from each in turn. */
-static const uint8_t *source_row(const gathered *g, int64_t r, uint32_t *out_source, int64_t *out_row) {
+static const uint8_t *gathered_row(void *self, int64_t r) {
+  const gathered *g = self;
   const rung_form *f = g->form;
   uint32_t s = 0;
   if (f->recipe == RUNG_FORM_INTERLEAVE) {
@@ -234,32 +251,16 @@ static const uint8_t *source_row(const gathered *g, int64_t r, uint32_t *out_sou
       if (r < rows) break;
     }
   }
-  *out_source = s;
-  *out_row = r;
   return (const uint8_t *)f->source[s]->data + (uint64_t)r * g->row_bytes;
 }
 
-static const uint8_t *gathered_row(void *self, int64_t r) {
-  uint32_t source;
-  int64_t row;
-  return source_row(self, r, &source, &row);
-}
-
-/* Lets the source pages of form rows [first, limit) go, run by run of rows that lie together. */
-static void let_go(void *self, int64_t first, int64_t limit) {
+/* Lets all source pages go where the rows to come would make them more than the prediction. A call for each run of rows
+ * would cost more than packing does: every one interrupts the other cores. */
+static void make_room(void *self, int64_t first, int64_t limit) {
   const gathered *g = self;
-  uint32_t source = 0, start_source = 0;
-  int64_t row = 0, start = 0, count = 0;
-  for (int64_t r = first; r <= limit; r++) {
-    if (r < limit) source_row(g, r, &source, &row);
-    if (count && (r == limit || source != start_source || row != start + count)) {
-      rung_weights_let_go(g->view->weights, g->form->source[start_source], (uint64_t)start * g->row_bytes,
-                          (uint64_t)count * g->row_bytes);
-      count = 0;
-    }
-    if (!count) start = row, start_source = source;
-    count++;
-  }
+  const uint64_t bytes = (uint64_t)(limit - first) * g->row_bytes;
+  if (g->view->touched + bytes > g->most) let_all_go(g->view);
+  g->view->touched += bytes;
 }
 
 uint64_t rung_form_committed(const rung_plan_form *form, size_t page) { return (form->bytes + page - 1) / page * page; }
@@ -273,12 +274,14 @@ static rung_status fill(rung_view *view, const rung_program *program, const rung
   if (form->recipe == RUNG_FORM_BODY) return rung_form_body_fill(view, program, want, form, error);
   int64_t k;
   form_rows(want, &program->plan->dims, &k);
-  gathered g = {.view = view, .form = form, .row_bytes = rung_type_bytes(want->type.type, (uint64_t)k)};
-  const rung_form_rows rows = {.self = &g, .row = gathered_row, .end = let_go};
-  const uint64_t slice = rung_form_load_bytes(program->plan, want);
-  RUNG_TRY(rung_host_account(view->host, RUNG_MEMORY_load, slice, error));
+  gathered g = {.view = view,
+                .form = form,
+                .row_bytes = rung_type_bytes(want->type.type, (uint64_t)k),
+                .most = program->load_bytes};
+  const rung_form_rows rows = {.self = &g, .row = gathered_row, .begin = make_room};
+  RUNG_TRY(rung_host_account(view->host, RUNG_MEMORY_load, g.most, error));
   const rung_status status = rung_form_pack(program, want, form, &rows, error);
-  rung_host_unaccount(view->host, RUNG_MEMORY_load, slice);
+  rung_host_unaccount(view->host, RUNG_MEMORY_load, g.most);
   return status;
 }
 
