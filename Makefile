@@ -10,7 +10,7 @@ all: build
 # Ninja if it is there; an existing build folder keeps the generator it was made with.
 build:
 	@if [ -f build/release/CMakeCache.txt ] || ! command -v ninja >/dev/null; then $(CONFIGURE); else $(CONFIGURE) -G Ninja; fi
-	@cmake --build build/release -j $(JOBS)
+	@cmake --build build/release -j $(JOBS) --target $(or $(TARGET),all)
 
 demo:
 	@PYTHON="$(PYTHON)" MAKE="$(MAKE)" sh scripts/demo.sh

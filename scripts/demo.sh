@@ -11,7 +11,7 @@ say() { echo "$*" >&2; }
 sh scripts/setup.sh
 
 say "building (the first time takes a few minutes)"
-if ! "${MAKE:-make}" --no-print-directory build >&2; then
+if ! "${MAKE:-make}" --no-print-directory build TARGET=rung_tool >&2; then
   say
   say "demo: the build failed; its first error stands above. A C11 compiler and CMake 3.18 are needed:"
   say "    $(cc --version 2>/dev/null | head -n 1 || echo 'there is no cc'), $(cmake --version 2>/dev/null | head -n 1 || echo 'there is no cmake')"
