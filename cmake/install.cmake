@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Headers, libraries, command, pkg-config file and CMake package.
+# Headers, libraries, command with man pages and completion, pkg-config file and CMake package.
 include(CMakePackageConfigHelpers)
 set(rung_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/rung")
 
@@ -11,6 +11,9 @@ install(TARGETS ${rung_libraries} EXPORT rung_targets
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 if(TARGET rung_tool)
   install(TARGETS rung_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" FILES_MATCHING PATTERN "*.1")
+  install(FILES "${PROJECT_SOURCE_DIR}/docs/completion/rung.bash" RENAME rung
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
 endif()
 install(EXPORT rung_targets NAMESPACE rung:: DESTINATION "${rung_package_folder}" FILE rung-targets.cmake)
 
