@@ -59,6 +59,7 @@ enum { A8_ROWS = 6, A8_VECTORS = 2, A8_PANELS = 2, A8_AHEAD = 8192, A8_GRAIN = 4
 /* ---- tiles of kernels/matmul_f32.inc: 12 x 2 vectors */
 enum { F32_ROWS = 12, F32_VECTORS = 2, F32_PANELS = 2, F32_GRAIN = 60000 };
 #define F32_TILE_NAME "12x32"
+#define F32_FEW_TILE_NAME "4x32"
 #define F32_CASES(CASE) \
   CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 

@@ -49,6 +49,7 @@ enum { A8_ROWS = 6, A8_VECTORS = 2, A8_PANELS = 2, A8_AHEAD = 2048, A8_GRAIN = 1
 /* 6 x 4 vectors of sums, four of a panel, two of activations. */
 enum { F32_ROWS = 6, F32_VECTORS = 4, F32_PANELS = 1, F32_GRAIN = 20000 };
 #define F32_TILE_NAME "6x16"
+#define F32_FEW_TILE_NAME "4x16"
 #define F32_CASES(CASE) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
 
 #endif
