@@ -89,14 +89,30 @@ RUNG_INLINE vf vf_exp(vf x) {
   const vf n = vf_round(vf_mul(y, vf_set1(0x1.715476p0f)));
   return vf_scale(vf_add(vf_expm1_small(vf_exp_rest(y, n)), vf_set1(1)), n);
 }
-/* The same for x <= 0, where no result is too large; below -87.3, just above the smallest normal number, 0. */
-RUNG_INLINE vf vf_exp_below(vf x) {
-  const vf least = vf_set1(-87.3f), y = vf_max(least, x);
-  const vf n = vf_round(vf_mul(y, vf_set1(0x1.715476p0f)));
-  const vf p = vf_add(vf_expm1_small(vf_exp_rest(y, n)), vf_set1(1));
-  const vf scale = vf_bits(vi_shl(vi_add(vi_from_vf(n), vi_set1(127)), 23));
-  return vf_select(vm_less(x, least), vf_zero(), vf_mul(p, scale));
+/* 2^y for y <= 0, so that nothing overflows; 0 for minus infinity and what lies below the smallest normal number. With n
+ * whole and |f| <= 1/2: 2^y = 2^n (1 + f p(f)). */
+RUNG_INLINE vf vf_exp2_small(vf f) {
+  vf p = vf_set1(0x1.17350cp-13f);
+  p = vf_fma(p, f, vf_set1(0x1.5eee10p-10f));
+  p = vf_fma(p, f, vf_set1(0x1.3b680ap-7f));
+  p = vf_fma(p, f, vf_set1(0x1.c6af9ep-5f));
+  p = vf_fma(p, f, vf_set1(0x1.ebfb94p-3f));
+  p = vf_fma(p, f, vf_set1(0x1.62e430p-1f));
+  return vf_fma(p, f, vf_set1(1));
 }
+#if defined(RUNG_CPU_SIMD_AVX512_H)
+/* Of an infinity the fraction is 0. */
+RUNG_INLINE vf vf_exp2_below(vf y) {
+  const vf f = _mm512_reduce_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return vf_scale(vf_exp2_small(f), vf_round(y));
+}
+#else
+RUNG_INLINE vf vf_exp2_below(vf y) {
+  const vf least = vf_set1(-126), z = vf_max(least, y), n = vf_round(z);
+  const vf scale = vf_bits(vi_shl(vi_add(vi_from_vf(n), vi_set1(127)), 23));
+  return vf_select(vm_less(y, least), vf_zero(), vf_mul(vf_exp2_small(vf_sub(z, n)), scale));
+}
+#endif
 RUNG_INLINE vf vf_expm1(vf x) {
   const vf y = vf_min(vf_set1(20), vf_max(vf_set1(-20), x));
   const vf n = vf_round(vf_mul(y, vf_set1(0x1.715476p0f)));
