@@ -28,7 +28,7 @@ from models import FetchError, say
 
 ROOT = Path(__file__).resolve().parent.parent
 MINUTES, QUICK_MINUTES = 18, 3.5  # after that every workload gets its fewest measurements
-CHECK_POSITIONS = 256
+CHECK_POSITIONS, QUICK_POSITIONS = 256, 64
 MOST_KL, LEAST_SAME = 0.05, 0.85  # engines that quantise activations differently are closer than that
 
 
@@ -52,10 +52,10 @@ def peer_version():
 def check_agreement(bench, wanted, rung):
     """Logits of one text from both engines, for each model that is measured."""
     from bench import process, workloads
-    script = ROOT / "scripts" / "bench" / "agree.py"
+    script, count = ROOT / "scripts" / "bench" / "agree.py", QUICK_POSITIONS if bench.quick else CHECK_POSITIONS
     out = []
     for model in wanted:
-        found = json.loads(process.run([sys.executable, script, model, "--rung", rung, "--ids", bench.ids_file(model, CHECK_POSITIONS),
+        found = json.loads(process.run([sys.executable, script, model, "--rung", rung, "--ids", bench.ids_file(model, count),
                                         "--threads", bench.threads]))
         found.update(model=model, title=workloads.MODELS[model], agrees=found["mean_kl"] <= MOST_KL and found["same_best"] >= LEAST_SAME)
         say("%-28s mean KL %.5f over %d positions, same best token %.1f%%: %s" % (
@@ -66,7 +66,7 @@ def check_agreement(bench, wanted, rung):
 
 def measure_all(chosen, arguments, began):
     """The whole run as one dictionary, which JSON can hold."""
-    from bench import engines, machine, measure, report
+    from bench import engines, machine, measure, report, workloads
     from bench.process import EngineError
     folder = arguments.build
     rung = engines.Rung(folder)
@@ -85,7 +85,7 @@ def measure_all(chosen, arguments, began):
         say("%-28s %.4g (%.4g to %.4g) at %d threads" % ("limit " + name, figure.median, figure.low, figure.high, threads))
     run = {"machine": machine.describe(ROOT), "isa": bench.limits.isa, "peer": peer, "peer_version": peer_version(), "results": [], "failures": [],
            "limits": {"%s/%d" % key: figure for key, figure in bench.limits.figure.items()}, "agreement": []}
-    run["command"] = arguments.command
+    run["command"], run["models"] = arguments.command, [workloads.FILES[model] for model in wanted]
     if peer:
         run["agreement"] = check_agreement(bench, wanted, rung.program)
     for workload in chosen:
@@ -121,7 +121,7 @@ def finish(run, arguments):
     if output and run["results"]:
         report.write(run, output)
         say("wrote %s" % (output / "benchmarks.md"))
-    differ = [a["model"] for a in run["agreement"] if not a["agrees"]] + [r["name"] for r in run["results"] if not r.get("agrees", True)]
+    differ = [a["model"] for a in run["agreement"] if not a["agrees"]]
     for name in differ:
         say("%s: the engines do not agree" % name)
     say("%.1f minutes, %d workloads, %d failed" % (run["seconds"] / 60, len(run["results"]), len(run["failures"])))

@@ -106,7 +106,7 @@ def speed(bench, workload):
 
 
 def start(bench, workload):
-    """Whole processes, from exec to the first token; both must say the same."""
+    """Whole processes, from exec to the first token. Whether both say the same is shown: best tokens may lie close together."""
     path = bench.paths[workload.model]
     text, ids, _ = bench.text(workload.model, workload.tokens)
     commands = {engine.name: engine.start_command(workload, path, text) for engine in bench.engines}
@@ -118,7 +118,7 @@ def start(bench, workload):
     out["prompt_tokens"] = len(ids)
     said = {engine.name: rows[0][engine.name].output.decode(errors="replace").strip() for engine in bench.engines}
     out["said"] = said
-    out["agrees"] = len(set(said.values())) == 1
+    out["says_same"] = len(set(said.values())) == 1
     return out
 
 

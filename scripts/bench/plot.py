@@ -5,7 +5,8 @@ from xml.sax.saxutils import escape
 COLOURS = ("#1f6feb", "#9aa4b2", "#c9a227", "#7a5195")
 INK, PALE, GRID, GOAL = "#1b1f24", "#57606a", "#e4e8ec", "#cf4b2f"
 FONT = "font-family='DejaVu Sans, Helvetica, Arial, sans-serif'"
-LEFT, RIGHT, TOP, BAR, GAP, WIDTH = 300, 110, 76, 15, 14, 900
+RIGHT, TOP, BAR, GAP, WIDTH = 70, 76, 15, 14, 900
+LETTER, NUMBER = 6.9, 34  # widths of a letter of a label and of a figure, in pixels
 
 
 def _nice(value):
@@ -35,11 +36,12 @@ class Bars:
         most = max([spread[2] for _, spreads, _ in rows for spread in spreads if spread] + [goal for _, _, goal in rows if goal] + [1e-12])
         self.step = _nice(most / 5)
         self.top = self.step * (int(most / self.step) + 1)
+        self.left = 24 + LETTER * max((len(label) for label, _, _ in rows), default=0)
         self.row_height = len(series) * BAR + GAP
         self.bottom = TOP + len(rows) * self.row_height
 
     def x(self, value):
-        return LEFT + (WIDTH - LEFT - RIGHT) * value / self.top
+        return self.left + (WIDTH - self.left - RIGHT) * value / self.top
 
     def _frame(self):
         yield "<rect width='%d' height='%d' fill='#ffffff'/>" % (WIDTH, self.bottom + 50)
@@ -63,16 +65,20 @@ class Bars:
 
     def _row(self, index, label, spreads, goal):
         y = TOP + index * self.row_height
-        yield _text(LEFT - 10, y + len(spreads) * BAR / 2 + 4.5, label, 12, anchor="end")
+        yield _text(self.left - 10, y + len(spreads) * BAR / 2 + 4.5, label, 12, anchor="end")
         for i, spread in enumerate(spreads):
             if not spread:
                 continue
             low, middle, high = spread[:3]
             top = y + i * BAR
-            yield "<rect x='%d' y='%.1f' width='%.1f' height='%d' fill='%s'/>" % (LEFT, top + 1, max(self.x(middle) - LEFT, 0.5), BAR - 2, COLOURS[i])
+            yield "<rect x='%.1f' y='%.1f' width='%.1f' height='%d' fill='%s'/>" % (
+                self.left, top + 1, max(self.x(middle) - self.left, 0.5), BAR - 2, COLOURS[i])
             yield "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='%s' stroke-width='1.5'/>" % (
                 self.x(low), top + BAR / 2, self.x(high), top + BAR / 2, INK)
-            yield _text(self.x(high) + 6, top + BAR / 2 + 4, _number(middle), 11)
+            at = self.x(high) + 6
+            if goal and at - 4 < self.x(goal) < at + NUMBER:  # the figure steps aside for the mark
+                at = self.x(goal) + 6
+            yield _text(at, top + BAR / 2 + 4, _number(middle), 11)
         if goal:
             yield "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='%s' stroke-width='2'/>" % (
                 self.x(goal), y - 2, self.x(goal), y + len(spreads) * BAR + 2, GOAL)

@@ -85,7 +85,7 @@ def start_table(results, peer):
             cells += [spread(r["engines"][peer], 1e3), spread(r["ratio"][peer]), goal_of(r, peer)]
         cells.append(spread(r["first"]["rung"], 1e3))
         if peer:
-            cells += [spread(r["first"][peer], 1e3), "yes" if r["agrees"] else "no"]
+            cells += [spread(r["first"][peer], 1e3), "yes" if r["says_same"] else "no"]
         rows.append(cells)
     return table(head, rows)
 
@@ -141,6 +141,7 @@ def machine_lines(run):
     m = run["machine"]
     lines = ["- Machine: %s; %d cores%s; %s; %.1f GB of memory; %s" % (
         m["processor"], m["cores"], " (virtual)" if m["virtual"] else "", m["caches"], m["memory_bytes"] / GIGA, m["system"]),
+             "- Models: %s" % "; ".join(run["models"]),
              "- Date: %s, commit %s, instruction set `%s`" % (m["date"], m["commit"], run["isa"]),
              "- Command: `%s` (%d minutes)" % (run["command"], round(run["seconds"] / 60)),
              "- Load average: %.1f at the start, %.1f at the end, our own work included" % tuple(run["load"])]

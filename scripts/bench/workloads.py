@@ -3,7 +3,8 @@
 import os
 from typing import NamedTuple, Optional
 
-MODELS = {"smollm2": "SmolLM2-135M-Instruct Q4_1", "gemma3": "Gemma 3 270M Q4_K_M"}
+MODELS = {"smollm2": "SmolLM2 135M", "gemma3": "Gemma 3 270M"}
+FILES = {"smollm2": "SmolLM2-135M-Instruct, Q4_1 with a Q8_0 head", "gemma3": "gemma-3-270m, Q4_K_M: Q4_K, Q5_0, Q6_K, Q8_0"}
 GOALS = {  # ratios to llama.cpp at all threads
     "smollm2-prompt-512": 7, "smollm2-prompt-128": 7, "smollm2-prompt-33": 5, "smollm2-decode": 2.5,
     "smollm2-decode-deep": 2.5, "smollm2-decode-4": 4, "smollm2-decode-16": 6,
@@ -24,7 +25,7 @@ class Workload(NamedTuple):
     sequences: int = 1
     depth: int = 0       # positions that a decode begins at
     repeats: int = 7     # pairs of measurements
-    quick_repeats: int = 3
+    quick_repeats: int = 2
 
     @property
     def goal(self) -> Optional[float]:
@@ -46,16 +47,15 @@ def of_model(model):
     for tokens in (512, 128, 33):
         yield Workload("%s-prompt-%d" % (model, tokens), model, "prompt", "%s, prompt of %d" % (title, tokens), all_threads, tokens)
     if all_threads > 1:
-        yield Workload("%s-prompt-512-1t" % model, model, "prompt", "%s, prompt of 512, one thread" % title, 1, 512, repeats=5,
-                       quick_repeats=2)
+        yield Workload("%s-prompt-512-1t" % model, model, "prompt", "%s, prompt of 512, one thread" % title, 1, 512, repeats=5)
     yield Workload("%s-decode" % model, model, "decode", "%s, decode" % title, all_threads, 64)
     if all_threads > 1:
-        yield Workload("%s-decode-1t" % model, model, "decode", "%s, decode, one thread" % title, 1, 64, repeats=5, quick_repeats=2)
+        yield Workload("%s-decode-1t" % model, model, "decode", "%s, decode, one thread" % title, 1, 64, repeats=5)
     yield Workload("%s-decode-deep" % model, model, "decode", "%s, decode behind 512 positions" % title, all_threads, 64, depth=512)
     for sequences in (4, 16):
         yield Workload("%s-decode-%d" % (model, sequences), model, "decode", "%s, %d sequences" % (title, sequences), all_threads, 32,
                        sequences=sequences)
-    yield Workload("%s-start" % model, model, "start", "%s, start to first token" % title, all_threads, 32, repeats=21, quick_repeats=7)
+    yield Workload("%s-start" % model, model, "start", "%s, start to first token" % title, all_threads, 32, repeats=21, quick_repeats=5)
     yield Workload("%s-memory" % model, model, "memory", "%s, peak memory" % title, all_threads, 64, depth=512, repeats=2,
                    quick_repeats=1)
 

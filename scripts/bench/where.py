@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Where the time of a generation goes, from a trace: rung generate ... --trace FILE, then
 
-    profile.py FILE [--top N]
+    where.py FILE [--top N]
 
 One table for reading the prompt (all runs with more than one row) and one for decoding: kernels by time, with the time
 between steps. Recording a trace costs about half a microsecond a step.
@@ -55,7 +55,7 @@ def table(title, chosen, top):
 
 def main():
     parser = argparse.ArgumentParser(description="Where the time of a generation goes, from a trace.",
-                                     epilog="example: rung generate -m M -p TEXT -n 64 --trace t.json; profile.py t.json")
+                                     epilog="example: rung generate -m M -p TEXT -n 64 --trace t.json; where.py t.json")
     parser.add_argument("trace")
     parser.add_argument("--top", type=int, default=20)
     arguments = parser.parse_args()
