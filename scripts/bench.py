@@ -29,7 +29,7 @@ from models import FetchError, say
 ROOT = Path(__file__).resolve().parent.parent
 MINUTES, QUICK_MINUTES = 18, 3.5  # after that every workload gets its fewest measurements
 CHECK_POSITIONS, QUICK_POSITIONS = 256, 64
-MOST_KL, LEAST_SAME = 0.05, 0.85  # engines that quantise activations differently are closer than that
+MOST_KL, LEAST_SAME = 0.05, 0.8  # engines that quantise activations differently are closer than that
 
 
 def build(folder):
@@ -76,6 +76,7 @@ def measure_all(chosen, arguments, began):
     paths = {model: models.require(model) for model in wanted}
     deadline = began + 60 * (QUICK_MINUTES if arguments.quick else MINUTES)
     bench = measure.Bench(folder, both, paths, arguments.quick, deadline, say)
+    bench.pause = arguments.pause
     bench.threads = len(os.sched_getaffinity(0))
     load = machine.load()
     if load > 0.5:
@@ -134,6 +135,7 @@ def parse():
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="workloads with all parts of a NAME (see --list)")
     parser.add_argument("--quick", action="store_true", help="few measurements of each")
     parser.add_argument("--no-peers", action="store_true", help="rung alone")
+    parser.add_argument("--pause", type=float, default=0, metavar="SECONDS", help="between measurements, where the machine has other work or heats up")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="DIR", help="default: build/release")
     parser.add_argument("--output", type=Path, metavar="DIR", help="write benchmarks.md and benchmarks/ there, also for a part")

@@ -57,6 +57,7 @@ def _pairs(bench, workload, take):
         spent = time.monotonic() - began
         if turn >= min(FEWEST, wanted) and time.monotonic() + spent / turn > bench.deadline:
             break
+        time.sleep(bench.pause)
         row = {"limits": machine.beside(bench.limits_program, bench.threads), "load": machine.load()}
         for engine in bench.engines if turn % 2 == 0 else reversed(bench.engines):
             row[engine.name] = take(engine)
