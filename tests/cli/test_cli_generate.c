@@ -125,7 +125,7 @@ static void test_streams(void) {
 
 static void test_budget(void) {
   EXPECT(5, "budget of 102400 bytes", "generate -m " LLAMA " -p Hello --memory 100K");
-  EXPECT(5, "lower -n or -c", "generate -m " LLAMA " -p Hello --memory 800K --kv f32");
+  EXPECT(5, "lower -n or -c", "generate -m " LLAMA " -p Hello --memory 600K --kv f32");
   EXPECT(0, NULL, "generate -m " LLAMA " -p Hello -n 2 --memory 64M");
 }
 
