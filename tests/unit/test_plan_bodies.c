@@ -136,7 +136,6 @@ static void check_growing(world *w) {
   }
   /* Beyond its bound the symbol is named with its value, and the context goes on. */
   world_put_i64(w, 0, 5);
-  world_put_ramp(w, 1, 0, 0);
   float x[2] = {1, 2};
   CHECK(world_put(w, 1, (int64_t[]){1, 2}, x, sizeof x));
   CHECK_STATUS(rung_context_run(w->context), RUNG_OUT_OF_RANGE);
