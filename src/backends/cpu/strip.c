@@ -8,45 +8,44 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-/* ---- where rows lie. Leading axes are joined where every operand goes on at one distance; so is the last axis with
- * them unless the program keeps it. */
+/* ---- where rows lie. Leading axes are joined where every stream goes on at one distance; so is the last axis with them
+ * unless the program keeps it. */
 
+enum { STREAMS = 2 * RUNG_STRIP_IO };
 typedef struct space {
-  int axes; /* leading ones */
-  int64_t extent[RUNG_MAX_RANK];
+  int axes, streams; /* leading axes */
   int64_t columns, rows;
-  int64_t step[2 * RUNG_STRIP_IO][RUNG_MAX_RANK]; /* bytes; operands, then results */
-  int64_t last[2 * RUNG_STRIP_IO];                /* bytes from element to element, 0: repeated */
-  uint8_t *base[2 * RUNG_STRIP_IO];
-  uint16_t n_in, n;
+  int64_t extent[RUNG_MAX_RANK];
+  int64_t step[RUNG_MAX_RANK][STREAMS]; /* bytes */
+  int64_t last[STREAMS];                /* bytes from element to element, 0: repeated (or blocks) */
+  uint8_t *base[STREAMS];
 } space;
 
-static int64_t unit_bytes(const rung_operand *o) { return rung_type_get((rung_type)o->type)->bytes; }
-
-/* Bytes along an axis of the space, which is aligned with the operand's last axes. */
-static int64_t step_of(const rung_operand *o, int axis, int rank) {
-  const int own = axis - (rank - o->rank);
-  return own < 0 || o->extent[own] == 1 ? 0 : o->stride[own] * unit_bytes(o);
+static const rung_operand *operand_of(const rung_args *args, const rung_strip_stream *stream) {
+  return stream->result ? &args->out[stream->index] : &args->in[stream->index];
 }
 
-static bool joins(const space *s, const int64_t *inner, int64_t inner_extent, int axis) {
-  for (int i = 0; i < s->n; i++)
-    if (s->step[i][axis] != inner[i] * inner_extent) return false;
+/* Bytes along an axis of the space, which is aligned with the operand's last axes. */
+static int64_t step_of(const rung_operand *o, int64_t bytes, int axis, int rank) {
+  const int own = axis - (rank - o->rank);
+  return own < 0 || o->extent[own] == 1 ? 0 : o->stride[own] * bytes;
+}
+
+/* Does every stream go from the end of `extent` steps of `inner` on at `outer`? */
+static bool goes_on(const space *s, const int64_t *outer, const int64_t *inner, int64_t extent) {
+  for (int i = 0; i < s->streams; i++)
+    if (outer[i] != inner[i] * extent) return false;
   return true;
 }
 
-static void add_axis(space *s, const rung_args *args, int axis, int rank, int64_t extent) {
-  const int at = s->axes;
-  for (int i = 0; i < s->n; i++)
-    s->step[i][at] = step_of(i < s->n_in ? &args->in[i] : &args->out[i - s->n_in], axis, rank);
-  if (at > 0) {
-    int64_t inner[2 * RUNG_STRIP_IO];
-    for (int i = 0; i < s->n; i++) inner[i] = s->step[i][at];
-    if (joins(s, inner, extent, at - 1)) {
-      for (int i = 0; i < s->n; i++) s->step[i][at - 1] = inner[i];
-      s->extent[at - 1] *= extent;
-      return;
-    }
+static void add_axis(space *s, const rung_args *args, const rung_strip_program *p, int axis, int64_t extent) {
+  const int at = s->axes, rank = args->out[0].rank;
+  for (int i = 0; i < s->streams; i++)
+    s->step[at][i] = step_of(operand_of(args, &p->stream[i]), p->stream[i].bytes, axis, rank);
+  if (at > 0 && goes_on(s, s->step[at - 1], s->step[at], extent)) {
+    memcpy(s->step[at - 1], s->step[at], (size_t)s->streams * sizeof **s->step);
+    s->extent[at - 1] *= extent;
+    return;
   }
   s->extent[at] = extent;
   s->axes++;
@@ -56,28 +55,27 @@ static void resolve(const rung_args *args, const rung_strip_program *p, space *s
   const rung_operand *y = &args->out[0];
   const int rank = y->rank;
   s->axes = 0;
-  s->n_in = args->n_in;
-  s->n = (uint16_t)(args->n_in + args->n_out);
+  s->streams = p->streams;
   s->columns = rank ? y->extent[rank - 1] : 1;
-  for (int i = 0; i < s->n; i++) {
-    const rung_operand *o = i < s->n_in ? &args->in[i] : &args->out[i - s->n_in];
+  for (int i = 0; i < s->streams; i++) {
+    const rung_operand *o = operand_of(args, &p->stream[i]);
     s->base[i] = o->base;
-    s->last[i] = rank ? step_of(o, rank - 1, rank) : 0;
-    if (o->type == RUNG_TYPE_A8) s->last[i] = 0;
+    s->last[i] = rank && o->type != RUNG_TYPE_A8 ? step_of(o, p->stream[i].bytes, rank - 1, rank) : 0;
   }
   for (int axis = 0; axis + 1 < rank; axis++)
-    if (y->extent[axis] != 1) add_axis(s, args, axis, rank, y->extent[axis]);
-  if (s->axes && !p->keeps_last && joins(s, s->last, s->columns, s->axes - 1)) s->columns *= s->extent[--s->axes];
+    if (y->extent[axis] != 1) add_axis(s, args, p, axis, y->extent[axis]);
+  if (s->axes && !p->keeps_last && goes_on(s, s->step[s->axes - 1], s->last, s->columns))
+    s->columns *= s->extent[--s->axes];
   s->rows = 1;
   for (int i = 0; i < s->axes; i++) s->rows *= s->extent[i];
 }
 
 static void find_row(const space *s, int64_t row, uint8_t **out) {
-  for (int i = 0; i < s->n; i++) out[i] = s->base[i];
+  for (int i = 0; i < s->streams; i++) out[i] = s->base[i];
   for (int axis = s->axes; axis-- > 0;) {
     const int64_t at = axis ? row % s->extent[axis] : row;
-    row /= s->extent[axis];
-    for (int i = 0; i < s->n; i++) out[i] += at * s->step[i][axis];
+    if (axis) row /= s->extent[axis];
+    for (int i = 0; i < s->streams; i++) out[i] += at * s->step[axis][i];
   }
 }
 
@@ -86,42 +84,40 @@ static void find_row(const space *s, int64_t row, uint8_t **out) {
 typedef struct frame {
   const rung_strip_program *p;
   const rung_strip_level *level;
-  const rung_args *args;
-  const space *space;
-  float *temp;   /* strips of `strip` elements */
-  float *row;    /* rows of space->columns */
-  int64_t strip; /* distance of temps */
-  uint8_t *at[2 * RUNG_STRIP_IO];     /* of the current row */
+  float *temp;      /* strips of `strip` elements */
+  float *row;       /* rows of `columns` */
+  int64_t strip, columns;
+  const int64_t *last;  /* of the streams */
+  uint8_t *at[STREAMS]; /* the current row of the streams */
   float *reg[RUNG_STRIP_REGS];
   float slot[RUNG_STRIP_SLOTS];
   float total[RUNG_STRIP_FOLDS];
   float lanes[RUNG_STRIP_FOLDS][RUNG_FOLD_LANES];
 } frame;
 
-static void load_spread(const rung_operand *o, const uint8_t *from, int64_t step, float *out, int64_t n) {
-  const rung_type_row *type = rung_type_get((rung_type)o->type);
-  type->to_f32(from, out, 1);
+static RUNG_NOINLINE void load_spread(rung_type type, const uint8_t *from, int64_t step, float *out, int64_t n) {
+  const rung_type_row *row = rung_type_get(type);
+  row->to_f32(from, out, 1);
   if (step == 0) {
     for (int64_t i = 1; i < n; i++) out[i] = out[0];
   } else {
-    for (int64_t i = 1; i < n; i++) type->to_f32(from + i * step, out + i, 1);
+    for (int64_t i = 1; i < n; i++) row->to_f32(from + i * step, out + i, 1);
   }
 }
 
 static void load(frame *f, const rung_strip_instr *i, int64_t col, int64_t n) {
-  const rung_operand *o = &f->args->in[i->index];
-  const int64_t step = f->space->last[i->index];
+  const rung_strip_stream *stream = &f->p->stream[i->index];
+  const int64_t step = f->last[i->index];
   uint8_t *from = f->at[i->index] + col * step;
-  float *temp = f->temp + f->p->reg[i->out].at * f->strip;
-  if (step == sizeof(float) && o->type == RUNG_TYPE_F32) {
+  if (RUNG_LIKELY(step == sizeof(float) && stream->type == RUNG_TYPE_F32)) {
     f->reg[i->out] = (float *)from;
     return;
   }
-  f->reg[i->out] = temp;
-  if (step == unit_bytes(o))
-    f->level->load((rung_type)o->type, from, temp, n);
+  float *temp = f->reg[i->out] = f->temp + f->p->reg[i->out].at * f->strip;
+  if (step == stream->bytes)
+    f->level->load((rung_type)stream->type, from, temp, n);
   else
-    load_spread(o, from, step, temp, n);
+    load_spread((rung_type)stream->type, from, step, temp, n);
 }
 
 static void round_to(const frame *f, const rung_strip_instr *i, int64_t n) {
@@ -130,39 +126,37 @@ static void round_to(const frame *f, const rung_strip_instr *i, int64_t n) {
   f->level->load((rung_type)i->type, narrow, f->reg[i->out], n);
 }
 
-/* Results lie densely along the last axis. */
-static void store(const frame *f, const rung_strip_instr *i, int64_t col, int64_t n) {
-  const int to = f->space->n_in + i->index;
-  const int64_t bytes = rung_type_get((rung_type)i->type)->bytes;
-  f->level->store((rung_type)i->type, f->reg[i->in[0]], f->at[to] + col * bytes, n);
+static const float *value_of(const frame *f, const rung_strip_instr *i) {
+  return i->slot < 0 ? i->attr : f->slot + i->slot;
 }
 
 static void apply(const frame *f, const rung_strip_instr *i, int64_t n) {
-  const float *in[3] = {NULL, NULL, NULL};
-  for (int k = 0; k < 3 && i->in[k] >= 0; k++) in[k] = f->reg[i->in[k]];
-  i->fn(f->reg[i->out], in, n, i->slot < 0 ? i->attr : f->slot + i->slot);
-}
-
-static void finish_chunk(frame *f, const rung_strip_instr *i, bool first) {
-  const float now = i->fold->finish(f->lanes[i->index]);
-  f->total[i->index] = first ? now : i->fold->join(f->total[i->index], now);
+  const float *in[3];
+  for (int k = 0; k < 3; k++) in[k] = i->in[k] < 0 ? NULL : f->reg[i->in[k]];
+  i->fn(f->reg[i->out], in, n, value_of(f, i));
 }
 
 static void fold(frame *f, const rung_strip_instr *i, int64_t col, int64_t n, int64_t end) {
+  const float *x = f->reg[i->in[0]];
+  if (end <= RUNG_STRIP) {
+    f->total[i->index] = i->fold->whole(x, n, value_of(f, i));
+    return;
+  }
   float *lanes = f->lanes[i->index];
   if (col % RUNG_FOLD == 0)
     for (int k = 0; k < RUNG_FOLD_LANES; k++) lanes[k] = i->fold->start;
-  i->fold->add(lanes, f->reg[i->in[0]], n, i->slot < 0 ? i->attr : f->slot + i->slot);
-  if ((col + n) % RUNG_FOLD == 0 || col + n == end) finish_chunk(f, i, col / RUNG_FOLD == 0);
+  i->fold->add(lanes, x, n, value_of(f, i));
+  if ((col + n) % RUNG_FOLD != 0 && col + n != end) return;
+  const float now = i->fold->finish(lanes);
+  f->total[i->index] = col < RUNG_FOLD ? now : i->fold->join(f->total[i->index], now);
 }
 
 /* In double: a few numbers per row. */
 static void finish_row(frame *f, const rung_strip_instr *i) {
-  const int64_t n = f->space->columns;
-  const double total = (double)f->total[i->index];
+  const double total = (double)f->total[i->index], n = (double)f->columns;
   double value = total;
-  if (i->finish == RUNG_FINISH_MEAN) value = total / (double)n;
-  if (i->finish == RUNG_FINISH_NORM) value = 1 / sqrt(total / (double)n + i->epsilon);
+  if (i->finish == RUNG_FINISH_MEAN) value = total / n;
+  if (i->finish == RUNG_FINISH_NORM) value = 1 / sqrt(total / n + i->epsilon);
   if (i->finish == RUNG_FINISH_INVERSE) value = 1 / total;
   if (i->finish == RUNG_FINISH_LOG) value = log(total);
   f->slot[i->slot] = (float)value;
@@ -171,12 +165,10 @@ static void finish_row(frame *f, const rung_strip_instr *i) {
 /* Registers that move with the strip. */
 static void place(frame *f, int64_t col) {
   const rung_strip_program *p = f->p;
-  for (int r = 0; r < p->regs; r++) {
+  for (int k = 0; k < p->movings; k++) {
+    const int r = p->moving[k];
     const rung_strip_reg *reg = &p->reg[r];
-    if (reg->place == RUNG_PLACE_OUT)
-      f->reg[r] = (float *)f->at[f->space->n_in + reg->index] + col;
-    else if (reg->place == RUNG_PLACE_ROW)
-      f->reg[r] = f->row + reg->at * f->space->columns + col;
+    f->reg[r] = reg->place == RUNG_PLACE_OUT ? (float *)f->at[reg->index] + col : f->row + reg->at * f->columns + col;
   }
 }
 
@@ -184,17 +176,20 @@ static void place(frame *f, int64_t col) {
  * next phase begins. */
 static int run_strip(frame *f, int first, int64_t col, int64_t n, int64_t end) {
   const rung_strip_program *p = f->p;
+  const int phase = p->instr[first].phase;
   int k = first;
-  for (; k < p->instrs && p->instr[k].phase == p->instr[first].phase; k++) {
+  for (; k < p->instrs && p->instr[k].phase == phase; k++) {
     const rung_strip_instr *i = &p->instr[k];
     switch ((rung_strip_kind)i->kind) {
       case RUNG_STRIP_LOAD: load(f, i, col, n); break;
       case RUNG_STRIP_APPLY: apply(f, i, n); break;
       case RUNG_STRIP_ROUND: round_to(f, i, n); break;
       case RUNG_STRIP_FOLD: fold(f, i, col, n, end); break;
-      case RUNG_STRIP_STORE: store(f, i, col, n); break;
+      case RUNG_STRIP_STORE:
+        f->level->store((rung_type)i->type, f->reg[i->in[0]], f->at[i->index] + col * p->stream[i->index].bytes, n);
+        break;
       case RUNG_STRIP_QUANTIZE:
-        f->level->quantize(f->reg[i->in[0]], (rung_a8 *)f->at[f->space->n_in + i->index] + col / 32, n / 32);
+        f->level->quantize(f->reg[i->in[0]], (rung_a8 *)f->at[i->index] + col / 32, n / 32);
         break;
       case RUNG_STRIP_FINISH:
         if (col + n == end) finish_row(f, i);
@@ -215,22 +210,20 @@ static void run_columns(frame *f, int64_t begin, int64_t end) {
   }
 }
 
-static void init_frame(frame *f, const rung_strip_program *p, const rung_args *args, const space *s, float *temp,
-                       int64_t strip) {
+static void init_frame(frame *f, const rung_strip_program *p, const rung_args *args, float *temp, int64_t strip,
+                       int64_t columns) {
   f->p = p;
   f->level = p->level;
-  f->args = args;
-  f->space = s;
   f->temp = temp;
   f->strip = strip;
+  f->columns = columns;
   f->row = temp + p->temps * strip;
   for (int r = 0; r < p->regs; r++) {
     const rung_strip_reg *reg = &p->reg[r];
-    if (reg->place == RUNG_PLACE_TEMP) f->reg[r] = temp + reg->at * strip;
-    if (reg->place == RUNG_PLACE_CONSTANT) f->reg[r] = (float *)reg->constant; /* never written */
-    if (reg->place != RUNG_PLACE_UNIFORM) continue;
     f->reg[r] = temp + reg->at * strip;
-    load_spread(&args->in[reg->index], args->in[reg->index].base, 0, f->reg[r], strip);
+    if (reg->place == RUNG_PLACE_CONSTANT) f->reg[r] = (float *)reg->constant; /* never written */
+    if (reg->place == RUNG_PLACE_UNIFORM)
+      load_spread((rung_type)reg->type, args->in[reg->index].base, 0, f->reg[r], strip);
   }
 }
 
@@ -243,22 +236,38 @@ static int64_t items_of(const rung_strip_program *p, const space *s) {
   return p->folds ? s->rows : s->rows * ((s->columns + RUNG_STRIP - 1) / RUNG_STRIP);
 }
 
-static int64_t tasks_of(const rung_args *args, const rung_strip_program *p, const space *s) {
-  const int64_t items = items_of(p, s), wanted = s->rows * s->columns / GRAIN, most = 4 * (int64_t)args->threads;
-  int64_t tasks = wanted < most ? wanted : most;
-  if (tasks > items) tasks = items;
-  return args->threads == 1 || tasks < 1 ? 1 : tasks;
-}
-
 int64_t rung_strip_tasks(const rung_args *args) {
-  if (args->threads == 1) return 1;
   const rung_operand *y = &args->out[0];
   int64_t elements = 1;
   for (int i = 0; i < y->rank; i++) elements *= y->extent[i];
-  if (elements < 2 * GRAIN) return 1;
+  if (args->threads == 1 || elements < 2 * GRAIN) return 1;
   space s;
   resolve(args, args->prepared, &s);
-  return tasks_of(args, args->prepared, &s);
+  const int64_t items = items_of(args->prepared, &s), wanted = elements / GRAIN, most = 4 * (int64_t)args->threads;
+  const int64_t tasks = wanted < most ? wanted : most;
+  return tasks < items ? tasks : items;
+}
+
+static void run_rows(frame *f, const space *s, int64_t first, int64_t end) {
+  for (int64_t row = first; row < end; row++) {
+    if (row > first && s->axes == 1) {
+      for (int i = 0; i < s->streams; i++) f->at[i] += s->step[0][i];
+    } else {
+      find_row(s, row, f->at);
+    }
+    run_columns(f, 0, s->columns);
+  }
+}
+
+static void run_strips(frame *f, const space *s, int64_t first, int64_t end) {
+  const int64_t strips = (s->columns + RUNG_STRIP - 1) / RUNG_STRIP;
+  for (int64_t item = first, n; item < end; item += n) {
+    const int64_t row = item / strips, strip = item - row * strips;
+    n = end - item < strips - strip ? end - item : strips - strip;
+    const int64_t limit = (strip + n) * RUNG_STRIP;
+    find_row(s, row, f->at);
+    run_columns(f, strip * RUNG_STRIP, limit < s->columns ? limit : s->columns);
+  }
 }
 
 rung_status rung_strip_run(const rung_args *args, int64_t task, int thread) {
@@ -269,23 +278,10 @@ rung_status rung_strip_run(const rung_args *args, int64_t task, int thread) {
   if (!s.rows || !s.columns) return RUNG_OK;
   const int64_t tasks = rung_strip_tasks(args), items = items_of(p, &s);
   const int64_t first = items * task / tasks, end = items * (task + 1) / tasks;
-  init_frame(&f, p, args, &s, (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride), RUNG_STRIP);
-  if (p->folds) {
-    for (int64_t row = first; row < end; row++) {
-      find_row(&s, row, f.at);
-      run_columns(&f, 0, s.columns);
-    }
-    return RUNG_OK;
-  }
-  const int64_t strips = (s.columns + RUNG_STRIP - 1) / RUNG_STRIP;
-  for (int64_t item = first; item < end;) {
-    const int64_t row = item / strips, strip = item - row * strips;
-    const int64_t n = end - item < strips - strip ? end - item : strips - strip;
-    const int64_t limit = (strip + n) * RUNG_STRIP < s.columns ? (strip + n) * RUNG_STRIP : s.columns;
-    find_row(&s, row, f.at);
-    run_columns(&f, strip * RUNG_STRIP, limit);
-    item += n;
-  }
+  float *scratch = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  init_frame(&f, p, args, scratch, RUNG_STRIP, s.columns);
+  f.last = s.last;
+  (p->folds ? run_rows : run_strips)(&f, &s, first, end);
   return RUNG_OK;
 }
 
@@ -307,19 +303,36 @@ rung_dim rung_strip_scratch(rung_dims *dims, const rung_match *match, const rung
   return rung_dims_add(dims, bytes, rung_dims_mul(dims, y->extent[y->rank - 1], row));
 }
 
-/* ---- epilogues. Their strips are short, and lie on the stack. */
+/* ---- epilogues. Their strips are short, and lie on the stack; each call finds its row anew. */
 
 enum { EPILOGUE_STRIP = RUNG_STRIP_COLUMNS };
+
+/* Where the row of an operand begins when all leading axes of the space are counted as rows. */
+static uint8_t *epilogue_row(const rung_operand *o, int64_t bytes, const rung_operand *y, int64_t row) {
+  uint8_t *at = o->base;
+  if (o->rank < 2) return at;
+  if (y->rank == 2) return o->extent[0] == 1 ? at : at + row * o->stride[0] * bytes;
+  for (int axis = y->rank - 2; axis >= 0; axis--) {
+    at += row % y->extent[axis] * step_of(o, bytes, axis, y->rank);
+    row /= y->extent[axis];
+  }
+  return at;
+}
 
 void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row, int64_t col, int64_t n,
                          float *const *value) {
   const rung_strip_program *p = program;
   float temp[RUNG_STRIP_EPILOGUE * EPILOGUE_STRIP];
-  space s;
+  int64_t last[STREAMS];
   frame f;
-  resolve(args, p, &s);
-  init_frame(&f, p, args, &s, temp, EPILOGUE_STRIP);
-  find_row(&s, row, f.at);
+  init_frame(&f, p, args, temp, EPILOGUE_STRIP, 0);
+  f.last = last;
+  for (int i = 0; i < p->streams; i++) {
+    const rung_operand *o = operand_of(args, &p->stream[i]);
+    const int own = o->rank - 1;
+    f.at[i] = epilogue_row(o, p->stream[i].bytes, &args->out[0], row);
+    last[i] = own < 0 || o->extent[own] == 1 ? 0 : o->stride[own] * p->stream[i].bytes;
+  }
   place(&f, col);
   for (int r = 0; r < p->regs; r++)
     if (p->reg[r].place == RUNG_PLACE_ROOT) f.reg[r] = value[p->reg[r].index];

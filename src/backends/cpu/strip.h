@@ -36,16 +36,17 @@ typedef void rung_fold_fn(float *lanes, const float *x, int64_t n, const float *
 typedef struct rung_fold_kind {
   float start; /* of every lane */
   rung_fold_fn *add;
-  float (*finish)(const float *lanes);    /* the chunk's result */
+  float (*finish)(const float *lanes);                                  /* the chunk's result */
+  float (*whole)(const float *x, int64_t n, const float *value);        /* all of it, of a chunk that is one strip */
   float (*join)(float before, float now); /* of two chunks */
 } rung_fold_kind;
 
 /* What a level brings (kernels/strip.inc). */
 typedef struct rung_strip_level {
   rung_apply_fn *(*find)(const rung_op *op); /* of an elementwise row; NULL: has none */
-  rung_apply_fn *copy, *multiply, *add;      /* x; x y; x + y */
-  rung_apply_fn *scale;                      /* x value[0] */
-  rung_apply_fn *centre_scale;               /* (x - value[0]) value[1] */
+  rung_apply_fn *copy;                       /* x */
+  rung_apply_fn *scale, *scale_by;           /* x value[0]; x value[0] y */
+  rung_apply_fn *centre[3];                  /* n = (x - value[0]) value[1]; n y; n y + z */
   rung_apply_fn *exp_less;                   /* exp(x - value[0]) */
   rung_apply_fn *less_less;                  /* (x - value[0]) - value[1] */
   rung_apply_fn *to_bool;                    /* x != 0 */
@@ -55,8 +56,6 @@ typedef struct rung_strip_level {
   void (*store)(rung_type type, const float *x, void *to, int64_t n);
   void (*quantize)(const float *x, rung_a8 *out, int64_t blocks);
 } rung_strip_level;
-
-typedef struct rung_strip_program rung_strip_program;
 
 typedef struct rung_strip_program rung_strip_program;
 

@@ -28,7 +28,8 @@ typedef struct builder {
   rung_strip_program *program;
   rung_strip_instr *instr;
   strip_value *value;
-  int instrs, values, slots;
+  int instrs, values, slots, results;
+  uint8_t result_type[RUNG_STRIP_IO];
   bool failed;
 } builder;
 
@@ -189,29 +190,24 @@ static int phase_of(const builder *b, const int *in, uint32_t n) {
   return phase;
 }
 
+/* The normalised row times weight plus bias; those may come from a later phase than the sums. */
+static int normalise(builder *b, rung_apply_fn *const *fn, const int *in, uint32_t n, int phase, int slot) {
+  const int last = phase_of(b, in, n);
+  return b->failed ? 0 : apply(b, fn[n - 1], in, n, last > phase ? last : phase, slot, NULL);
+}
+
 static int rms_norm(builder *b, const void *attrs, const int *in, uint32_t n) {
-  const double epsilon = ((const rung_norm_attrs *)attrs)->epsilon;
-  int phase = phase_of(b, in, 1);
-  const int slot = new_slots(b, 1);
-  fold(b, &b->level->squares, in[0], phase, -1, RUNG_FINISH_NORM, epsilon, slot);
-  int y = apply(b, b->level->scale, in, 1, ++phase, slot, NULL);
-  if (n > 1 && !b->failed && b->value[in[1]].phase > phase) phase = b->value[in[1]].phase;
-  if (n > 1) y = apply(b, b->level->multiply, (const int[]){y, in[1]}, 2, phase, -1, NULL);
-  return y;
+  rung_apply_fn *const fn[] = {b->level->scale, b->level->scale_by};
+  const int phase = phase_of(b, in, 1), slot = new_slots(b, 1);
+  fold(b, &b->level->squares, in[0], phase, -1, RUNG_FINISH_NORM, ((const rung_norm_attrs *)attrs)->epsilon, slot);
+  return normalise(b, fn, in, n, phase + 1, slot);
 }
 
 static int layer_norm(builder *b, const void *attrs, const int *in, uint32_t n) {
-  const double epsilon = ((const rung_norm_attrs *)attrs)->epsilon;
-  int phase = phase_of(b, in, 1);
-  const int mean = new_slots(b, 2);
+  const int phase = phase_of(b, in, 1), mean = new_slots(b, 2);
   fold(b, &b->level->sum, in[0], phase, -1, RUNG_FINISH_MEAN, 0, mean);
-  fold(b, &b->level->squares, in[0], ++phase, mean, RUNG_FINISH_NORM, epsilon, mean + 1);
-  int y = apply(b, b->level->centre_scale, in, 1, ++phase, mean, NULL);
-  for (uint32_t i = 1; i < n && !b->failed; i++) {
-    if (b->value[in[i]].phase > phase) phase = b->value[in[i]].phase;
-    y = apply(b, i == 1 ? b->level->multiply : b->level->add, (const int[]){y, in[i]}, 2, phase, -1, NULL);
-  }
-  return y;
+  fold(b, &b->level->squares, in[0], phase + 1, mean, RUNG_FINISH_NORM, ((const rung_norm_attrs *)attrs)->epsilon, mean + 1);
+  return normalise(b, b->level->centre, in, n, phase + 2, mean);
 }
 
 static int softmax(builder *b, const int *in) {
@@ -275,6 +271,8 @@ static int node_value(builder *b, const rung_op *op, const void *attrs, const in
 /* f32 goes to the result's memory at once, the rest (and a value that is two results) is stored. */
 static void result(builder *b, int value, uint32_t index, rung_type type) {
   if (b->failed) return;
+  b->result_type[index] = (uint8_t)type;
+  if ((int)index >= b->results) b->results = (int)index + 1;
   strip_value *v = &b->value[value];
   if (type == RUNG_TYPE_A8) {
     rung_strip_instr *i = emit(b, RUNG_STRIP_QUANTIZE, v->phase);
@@ -341,11 +339,49 @@ static void place_regs(builder *b) {
   }
 }
 
+static rung_strip_stream stream_of(bool is_result, uint16_t index, uint8_t type) {
+  return (rung_strip_stream){is_result, type, index, rung_type_get((rung_type)type)->bytes};
+}
+
+/* Operands and results become streams: each operand that is loaded once, then all results. */
+static bool make_streams(builder *b) {
+  rung_strip_program *p = b->program;
+  rung_strip_stream stream[2 * RUNG_STRIP_IO];
+  uint16_t n = 0;
+  for (int i = 0; i < b->instrs; i++) {
+    rung_strip_instr *in = &b->instr[i];
+    if (in->kind != RUNG_STRIP_LOAD) continue;
+    uint16_t at = 0;
+    while (at < n && stream[at].index != in->index) at++;
+    if (at == n) stream[n++] = stream_of(false, in->index, in->type);
+    in->index = at;
+  }
+  for (int i = 0; i < b->instrs; i++)
+    if (b->instr[i].kind == RUNG_STRIP_STORE || b->instr[i].kind == RUNG_STRIP_QUANTIZE)
+      b->instr[i].index = (uint16_t)(b->instr[i].index + n);
+  for (int r = 0; r < p->regs; r++)
+    if (p->reg[r].place == RUNG_PLACE_OUT) p->reg[r].index = (uint16_t)(p->reg[r].index + n);
+  for (int k = 0; k < b->results; k++) stream[n++] = stream_of(true, (uint16_t)k, b->result_type[k]);
+  p->streams = n;
+  p->stream = rung_arena_copy(b->arena, stream, (size_t)(n ? n : 1) * sizeof *stream);
+  return p->stream != NULL;
+}
+
+static bool note_moving(builder *b) {
+  uint16_t moving[RUNG_STRIP_REGS];
+  rung_strip_program *p = b->program;
+  for (uint16_t r = 0; r < p->regs; r++)
+    if (p->reg[r].place == RUNG_PLACE_OUT || p->reg[r].place == RUNG_PLACE_ROW) moving[p->movings++] = r;
+  p->moving = rung_arena_copy(b->arena, moving, (size_t)(p->movings ? p->movings : 1) * sizeof *moving);
+  return p->moving != NULL;
+}
+
 /* What stays of a program, at its own size. */
 static bool keep(builder *b) {
   sort_instrs(b);
   place_regs(b);
   rung_strip_program *p = b->program;
+  if (!make_streams(b) || !note_moving(b)) return false;
   p->instr = rung_arena_copy(b->arena, b->instr, (size_t)(b->instrs ? b->instrs : 1) * sizeof *b->instr);
   p->reg = rung_arena_copy(b->arena, p->reg, (size_t)(p->regs ? p->regs : 1) * sizeof *p->reg);
   p->instrs = (uint16_t)b->instrs;

@@ -6,12 +6,12 @@
 #include "backends/cpu/strip.h"
 
 typedef enum rung_strip_kind {
-  RUNG_STRIP_LOAD,     /* out = operand `index` */
+  RUNG_STRIP_LOAD,     /* out = stream `index` */
   RUNG_STRIP_APPLY,    /* out = fn(in) */
   RUNG_STRIP_ROUND,    /* out = in[0] rounded to `type` and back */
   RUNG_STRIP_FOLD,     /* lanes `index` take in[0] */
-  RUNG_STRIP_STORE,    /* result `index` = in[0] in `type` */
-  RUNG_STRIP_QUANTIZE, /* result `index` = blocks of in[0] */
+  RUNG_STRIP_STORE,    /* stream `index` = in[0] in `type` */
+  RUNG_STRIP_QUANTIZE, /* stream `index` = blocks of in[0] */
   RUNG_STRIP_FINISH    /* end of a phase: slot = what lanes `index` have taken */
 } rung_strip_kind;
 
@@ -51,16 +51,25 @@ typedef struct rung_strip_reg {
   uint8_t place;
   uint8_t type;   /* UNIFORM: of the operand */
   uint16_t at;
-  uint16_t index; /* operand of UNIFORM, result of ROOT and OUT */
+  uint16_t index; /* operand of UNIFORM, result of ROOT, stream of OUT */
   const float *constant;
 } rung_strip_reg;
+
+/* An operand that is loaded, or a result: what is walked row by row. */
+typedef struct rung_strip_stream {
+  bool result;
+  uint8_t type;
+  uint16_t index, bytes; /* of operand or result; of an element, or a block */
+} rung_strip_stream;
 
 struct rung_strip_program {
   const rung_strip_level *level;
   const rung_strip_instr *instr; /* by phase, what finishes last */
-  uint16_t instrs, phases, regs, temps, rows, folds;
-  bool keeps_last; /* the last axis may not be joined with others: folds, blocks */
   rung_strip_reg *reg;
+  const rung_strip_stream *stream; /* operands, then results */
+  const uint16_t *moving;          /* registers that move from strip to strip: OUT and ROW */
+  uint16_t instrs, phases, regs, temps, rows, folds, streams, movings;
+  bool keeps_last; /* the last axis may not be joined with others: folds, blocks */
 };
 
 #endif
