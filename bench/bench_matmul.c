@@ -130,9 +130,9 @@ enum { MEMORY = 256 << 20 };
 static double best_of(rung_task_fn *fn, void *self, int threads, int rounds) {
   double best = 1e9;
   for (int r = 0; r < rounds; r++) {
-    const double start = seconds(threads);
+    const double start = (double)rung_clock_ns();
     rung_pool_run(pool, threads, threads, fn, self);
-    const double took = seconds(threads) - start;
+    const double took = ((double)rung_clock_ns() - start) * 1e-9;
     if (took < best) best = took;
   }
   return best;
