@@ -121,12 +121,14 @@ static division divide(const rung_product *p, const rung_product_kernel *kernel)
   const int64_t threads = p->args->threads;
   /* A single row waits for memory as long as some eight rows compute. */
   const double products = (double)max64(p->m, 8) * (double)p->n * (double)p->k * (double)p->batches;
-  int64_t want = (int64_t)(products / (double)kernel->grain > 1e9 ? 1e9 : products / (double)kernel->grain);
-  want = threads == 1 ? 1 : min64(want, 8 * threads);
-  if (want > threads) want = want < 4 * threads ? threads : want / threads * threads;
+  const double grains = products / (double)kernel->grain, each = grains / (double)threads;
+  /* A microsecond is worth handing out; more than one task for each thread only where they take ten. */
+  int64_t want = (int64_t)(each < 1 ? grains : (double)threads);
+  if (each >= 20) want = (int64_t)(each < 80 ? each / 10 : 8) * threads;
+  if (threads == 1 || want < 1) want = 1;
   d.row_parts = max64(1, ceil_div(d.blocks, RUNG_TASK_ROWS / kernel->tile_rows));
   const int64_t given = d.row_parts * p->batches;
-  d.column_parts = ceil_div(max64(want, 1), max64(given, 1));
+  d.column_parts = ceil_div(want, max64(given, 1));
   if (given % threads && d.column_parts > 1) d.column_parts = ceil_div(d.column_parts, threads) * threads;
   d.column_parts = max64(1, min64(d.column_parts, d.units));
   if (given * d.column_parts < want)
@@ -208,23 +210,31 @@ typedef struct work {
 
 static int64_t block_start(const work *w, int64_t block) { return w->p->m * block / w->all; }
 
-/* The blocks' side values: [block of rows][k / 32][row]. */
+/* What the tiles of a kernel look up of one block of activations; the flags are constants. */
+RUNG_INLINE void fill_one_side(const rung_a8 *a, bool sums, bool starts, bool halves, int32_t offset, rung_side *out) {
+  const int32_t sum = a->sum_low + a->sum_high;
+  out->scale = a->scale;
+  if (sums) out->sum = a->scale * (float)sum;
+  if (starts) out->start[0] = -offset * (halves ? a->sum_low : sum);
+  if (starts && halves) out->start[1] = -offset * a->sum_high;
+}
+
+/* Side values lie as tiles walk them: [block of rows][k / 32][row]. */
 static void fill_side(const work *w) {
   const int64_t count = w->p->k / 32;
   const int32_t offset = w->kernel->offset;
-  const bool halves = w->kernel->halves;
   rung_side *out = w->side;
   for (int64_t block = w->block0; block < w->block0 + w->blocks; block++) {
     const int64_t first = block_start(w, block), rows = block_start(w, block + 1) - first;
     for (int64_t r = 0; r < rows; r++) {
       const rung_a8 *a = (const rung_a8 *)(w->p->a + (first + r) * w->p->a_row);
       rung_side *side = out + r;
-      for (int64_t i = 0; i < count; i++, side += rows) {
-        const float scale = a[i].scale;
-        const int32_t sum = a[i].sum_low + a[i].sum_high;
-        *side = (rung_side){.scale = scale,
-                            .sum = scale * (float)sum,
-                            .start = {-offset * (halves ? a[i].sum_low : sum), -offset * a[i].sum_high}};
+      if (!offset) {
+        for (int64_t i = 0; i < count; i++) fill_one_side(&a[i], true, false, false, 0, side + i * rows);
+      } else if (!w->kernel->halves) {
+        for (int64_t i = 0; i < count; i++) fill_one_side(&a[i], false, true, false, offset, side + i * rows);
+      } else {
+        for (int64_t i = 0; i < count; i++) fill_one_side(&a[i], false, true, true, offset, side + i * rows);
       }
     }
     out += rows * count;
