@@ -62,6 +62,7 @@ typedef struct cpu_step {
   rung_ref ref[64];
   const void *prepared;
   int64_t role[RUNG_MAX_ROLES];
+  int64_t *dim;          /* values of all dims */
   int64_t scratch_bytes; /* per thread */
   int64_t tasks;         /* of the last run */
 } cpu_step;
@@ -92,11 +93,10 @@ static inline bool cpu_step_make(cpu_step *s, rung_host *host, const rung_cpu_ke
     scratch = kernel->row.scratch(graph->dims, &match, role);
     CHECK(scratch.id != 0);
   }
-  int64_t *dim = (int64_t *)calloc(graph->dims->count, sizeof *dim);
+  int64_t *dim = s->dim = (int64_t *)calloc(graph->dims->count, sizeof *dim);
   CHECK_OK(rung_dims_evaluate(graph->dims, symbol, dim, NULL));
   for (int i = 0; i < RUNG_MAX_ROLES; i++) s->role[i] = dim[role[i].id];
   s->scratch_bytes = scratch.id ? (dim[scratch.id] + 63) / 64 * 64 : 0;
-  free(dim);
   s->plan.dims = *graph->dims;
   s->plan.ref = s->ref;
   s->plan.refs = (uint32_t)(match.n_in + match.n_out);
@@ -110,7 +110,10 @@ static inline bool cpu_step_make(cpu_step *s, rung_host *host, const rung_cpu_ke
   CHECK_OK(status);
   return status == RUNG_OK;
 }
-static inline void cpu_step_finish(cpu_step *s) { rung_arena_finish(&s->arena); }
+static inline void cpu_step_finish(cpu_step *s) {
+  rung_arena_finish(&s->arena);
+  free(s->dim);
+}
 
 /* Runs all tasks; the scratch begins as bytes that are NaN in f32 and is guarded. */
 static inline rung_status cpu_step_run(cpu_step *s, const rung_operand *in, const rung_operand *out, int threads,
@@ -122,7 +125,7 @@ static inline rung_status cpu_step_run(cpu_step *s, const rung_operand *in, cons
   scratch += (64 - (uintptr_t)scratch % 64) % 64;
   memset(memory, 0xFF, bytes + 64 + 2 * GUARD);
   const rung_args args = {.in = in, .out = out, .n_in = (uint16_t)s->node->n_in, .n_out = (uint16_t)s->node->results,
-                          .attrs = s->node->attrs, .role = s->role, .scratch = scratch,
+                          .attrs = s->node->attrs, .dim = s->dim, .role = s->role, .scratch = scratch,
                           .scratch_stride = per_thread ? (size_t)s->scratch_bytes : 0, .prepared = s->prepared,
                           .threads = threads, .error = error};
   const uint64_t state = rung_float_state_set();

@@ -435,6 +435,7 @@ static bool takes(const rung_op *op, const void *attrs, const rung_value_type *c
 }
 
 bool rung_strip_fits_node(const rung_match *match, char *why) {
+  if (match->node->op == &rung_op_cast && match->in[0]->type == match->out->type) return refuse(why, "copies only");
   return takes(match->node->op, match->node->attrs, match->in, match->n_in, match->out, why);
 }
 
