@@ -71,12 +71,6 @@ static uint8_t *make_rows(rung_type type, int64_t rows, int64_t k) {
   free(x);
   return data;
 }
-static float *widen(rung_type type, const uint8_t *data, int64_t rows, int64_t k) {
-  float *x = malloc((size_t)(rows * k + 1) * sizeof *x);
-  for (int64_t r = 0; r < rows; r++)
-    rung_type_get(type)->to_f32(data + (uint64_t)r * rung_type_bytes(type, (uint64_t)k), x + r * k, (size_t)k);
-  return x;
-}
 static uint8_t *pack(const rung_layout *layout, const uint8_t *data, int64_t n, int64_t k) {
   const uint64_t bytes = rung_type_bytes(layout->source, (uint64_t)k);
   uint8_t *form = malloc(rung_layout_bytes(layout, n, k) + 1);

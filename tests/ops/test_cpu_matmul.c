@@ -3,6 +3,13 @@
  * from the roundings that the kernels make, and bit for bit over heights, divisions among threads and layouts. */
 #include "cpu_product.h"
 
+static float *widen(rung_type type, const uint8_t *data, int64_t rows, int64_t k) {
+  float *x = malloc((size_t)(rows * k + 1) * sizeof *x);
+  for (int64_t r = 0; r < rows; r++)
+    rung_type_get(type)->to_f32(data + (uint64_t)r * rung_type_bytes(type, (uint64_t)k), x + r * k, (size_t)k);
+  return x;
+}
+
 /* a[m, k] (dense unless a_stride says otherwise) times b, a matrix in the target's layout or as it lies. */
 typedef struct matrices {
   rung_type a_type, b_type, y_type;
