@@ -27,16 +27,35 @@ static struct { int64_t cases, split, in_place, nans; } done;
     }                                                                                              \
   } while (0)
 
-/* What a result may be off by: the op's tolerance, and one rounding of the result's own type. Sums are compared with the
- * largest number that went into the op. */
-static double room_of(const op_case *c, const tensor *y, double value, double largest) {
+/* What a result may be off by: the op's tolerance, and one rounding of the result's own type. Sums are compared with what
+ * goes into a result at most: `fan` numbers as large as the largest; a product of so many rounds as often. Norms of
+ * nearly equal numbers enlarge the rounding of their mean by 1 / sqrt(epsilon). */
+typedef struct scale {
+  double largest, fan, norm;
+} scale;
+static double room_of(const op_case *c, const tensor *y, double value, const scale *s) {
   const double unit = y->operand.type == RUNG_TYPE_F16 ? 0x1p-10 : y->operand.type == RUNG_TYPE_BF16 ? 0x1p-7 : 0;
-  const double scale = c->op->flags & RUNG_OP_ELEMENTWISE ? fabs(value) : fmax(fabs(value), largest);
-  const double floor = y->operand.type == RUNG_TYPE_F16 ? 0x1p-24 : 1.2e-38;
-  return c->op->tolerance.relative * scale + unit * fabs(value) + fmax(c->op->tolerance.absolute, floor);
+  const double floor = y->operand.type == RUNG_TYPE_F16 ? 0x1p-24 : 1.2e-38, size = fabs(value);
+  const double rounded = unit * size + fmax(c->op->tolerance.absolute, floor);
+  if (c->op->flags & RUNG_OP_ELEMENTWISE) return c->op->tolerance.relative * size + rounded;
+  return c->op->tolerance.relative * fmax(size, s->largest * s->fan) + s->fan * 0x1p-24 * size + s->norm * s->largest * 0x1p-23 +
+         rounded;
+}
+static scale scale_of(const op_case *c, const built *b, const eval *e) {
+  scale s = {0, 1, 0};
+  for (int i = 0; i < c->n; i++)
+    for (int64_t k = 0; k < tensor_count(e->value[b->in[i].id]); k++) {
+      const double v = fabs(tensor_get(e->value[b->in[i].id], k));
+      if (v > s.largest) s.largest = v;
+    }
+  const double out = (double)tensor_count(result_of(e, b, 0));
+  if (c->n && out > 0) s.fan = fmax(1, (double)tensor_count(e->value[b->in[0].id]) / out);
+  const rung_attr *epsilon = rung_attr_find(c->op, "epsilon", 7);
+  if (epsilon) s.norm = 1 / sqrt(*(const double *)rung_attr_get(epsilon, b->node->attrs));
+  return s;
 }
 
-static void compare_row(const op_case *c, const rung_kernel *row, const tensor *want, const tensor *have, double largest,
+static void compare_row(const op_case *c, const rung_kernel *row, const tensor *want, const tensor *have, const scale *s,
                         const char *what) {
   const bool integer = (rung_type_takes((rung_type)want->operand.type) & (RUNG_TAKES_INT | RUNG_TAKES_BOOL)) != 0;
   test_state.checks++;
@@ -47,7 +66,7 @@ static void compare_row(const op_case *c, const rung_kernel *row, const tensor *
   for (int64_t i = 0; i < tensor_count(want); i++) {
     if (integer ? tensor_get_i64(want, i) == tensor_get_i64(have, i) : false) continue;
     const double u = tensor_get(want, i), v = tensor_get(have, i);
-    if (!integer && (u == v || (u != u && v != v) || fabs(u - v) <= room_of(c, want, u, largest))) continue;
+    if (!integer && (u == v || (u != u && v != v) || fabs(u - v) <= room_of(c, want, u, s))) continue;
     FAIL_ROW(c, row, "%s: element %lld is %.9g, not %.9g", what, (long long)i, v, u);
     return;
   }
@@ -97,17 +116,12 @@ static bool same_shape(const tensor *a, const tensor *b) {
 }
 
 static void check_row(const op_case *c, const built *b, const eval *want, const rung_cpu_kernel *kernel) {
-  double largest = 0;
-  for (int i = 0; i < c->n; i++)
-    for (int64_t k = 0; k < tensor_count(want->value[b->in[i].id]); k++) {
-      const double v = fabs(tensor_get(want->value[b->in[i].id], k));
-      if (v > largest) largest = v;
-    }
+  const scale size = scale_of(c, b, want);
   run_row one = run_once(c, b, want, kernel, 1, -1), many = run_once(c, b, want, kernel, 3, -1);
   test_state.checks += 2;
   if (one.status || many.status) FAIL_ROW(c, &kernel->row, "refused: %s", one.error.message);
   for (uint32_t k = 0; k < b->outs; k++) {
-    compare_row(c, &kernel->row, result_of(want, b, k), one.out[k], largest, "one task");
+    compare_row(c, &kernel->row, result_of(want, b, k), one.out[k], &size, "one task");
     test_state.checks++;
     if (!cpu_same_bits(one.out[k], many.out[k])) FAIL_ROW(c, &kernel->row, "%lld tasks give other bits", (long long)many.tasks);
   }
@@ -192,6 +206,14 @@ static void check_nan(const rung_op *op) {
     }
 }
 
+/* NaN at the first places of an op's first operand: maxima, sums, norms and what else gives more than one element. */
+static void check_nan_spread(const op_case *c) {
+  int64_t n = 1;
+  if (!c->n || c->operand[0].type != RUNG_TYPE_F32) return;
+  for (int axis = 0; axis < c->operand[0].rank; axis++) n *= c->operand[0].extent[axis];
+  for (int64_t at = 0; at < n && at < 18; at++, done.nans++) check_case(c, false, 0, at);
+}
+
 static void test_every_row(void) {
   for (size_t i = 0; i < rung_op_count(); i++) {
     const rung_op *op = rung_op_at(i);
@@ -201,6 +223,7 @@ static void test_every_row(void) {
       CHECK(read_case(op, t, &c));
       check_case(&c, true, -1, 0);
       if (done.cases != before) check_other_extents(&c);
+      if (done.cases != before && t == op->tests && !rung_row_of(op)) check_nan_spread(&c);
     }
     if (done.cases != before) check_nan(op);
   }

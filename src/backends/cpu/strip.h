@@ -52,6 +52,7 @@ typedef struct rung_strip_level {
   rung_apply_fn *to_bool;                    /* x != 0 */
   rung_fold_kind sum, squares, largest;      /* of x; of (x - value[0])^2; with NaN left out */
   rung_fold_kind exponentials;               /* sum of exp(x - value[0]) */
+  rung_fold_kind most, least, product;       /* NaN if there is one */
   void (*load)(rung_type type, const void *from, float *out, int64_t n);
   void (*store)(rung_type type, const float *x, void *to, int64_t n);
   void (*quantize)(const float *x, rung_a8 *out, int64_t blocks);

@@ -56,6 +56,7 @@ RUNG_INLINE vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 RUNG_INLINE vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 RUNG_INLINE vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 RUNG_INLINE vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
+RUNG_INLINE vi vi_max(vi a, vi b) { return _mm512_max_epi32(a, b); }
 RUNG_INLINE vi vi_shl(vi a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 RUNG_INLINE vi vi_shr(vi a, int n) { return _mm512_srli_epi32(a, (unsigned)n); } /* zeros come in */
 RUNG_INLINE vi vi_load_u8(const void *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
@@ -86,6 +87,13 @@ RUNG_INLINE float vf_sum(vf a) {
 }
 RUNG_INLINE float vf_largest(vf a) { return _mm512_reduce_max_ps(a); } /* no NaN among them */
 RUNG_INLINE int32_t vi_sum(vi a) { return _mm512_reduce_add_epi32(a); }
+RUNG_INLINE int32_t vi_largest(vi a) { return _mm512_reduce_max_epi32(a); }
+/* The sum of 16 signed bytes. */
+RUNG_INLINE int32_t v_sum16(const int8_t *p) {
+  const __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_set1_epi8(-128));
+  const __m128i halves = _mm_sad_epu8(bytes, _mm_setzero_si128());
+  return _mm_cvtsi128_si32(_mm_add_epi32(halves, _mm_unpackhi_epi64(halves, halves))) - 16 * 128;
+}
 
 RUNG_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 

@@ -96,6 +96,7 @@ RUNG_INLINE vi vi_sub(vi a, vi b) { return (vi)((rung_vu)a - (rung_vu)b); }
 RUNG_INLINE vi vi_and(vi a, vi b) { return a & b; }
 RUNG_INLINE vi vi_or(vi a, vi b) { return a | b; }
 RUNG_INLINE vi vi_xor(vi a, vi b) { return a ^ b; }
+RUNG_INLINE vi vi_max(vi a, vi b) { return vi_select(a > b, a, b); }
 RUNG_INLINE vi vi_shl(vi a, int n) { return (vi)((rung_vu)a << (uint32_t)n); }
 RUNG_INLINE vi vi_shr(vi a, int n) { return (vi)((rung_vu)a >> (uint32_t)n); }
 RUNG_INLINE vi vi_load_u8(const void *p) {
@@ -127,6 +128,15 @@ RUNG_INLINE float vf_largest(vf a) {
   return low > high ? low : high;
 }
 RUNG_INLINE int32_t vi_sum(vi a) { return a[0] + a[1] + a[2] + a[3]; }
+RUNG_INLINE int32_t vi_largest(vi a) {
+  const int32_t low = a[0] > a[1] ? a[0] : a[1], high = a[2] > a[3] ? a[2] : a[3];
+  return low > high ? low : high;
+}
+RUNG_INLINE int32_t v_sum16(const int8_t *p) {
+  int32_t sum = 0;
+  for (int i = 0; i < 16; i++) sum += p[i];
+  return sum;
+}
 
 RUNG_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p); }
 

@@ -89,8 +89,8 @@ RUNG_INLINE vf vf_exp(vf x) {
   const vf n = vf_round(vf_mul(y, vf_set1(0x1.715476p0f)));
   return vf_scale(vf_add(vf_expm1_small(vf_exp_rest(y, n)), vf_set1(1)), n);
 }
-/* 2^y for y <= 0, so that nothing overflows; 0 for minus infinity and what lies below the smallest normal number. With n
- * whole and |f| <= 1/2: 2^y = 2^n (1 + f p(f)). */
+/* 2^y for y <= 0, so that nothing overflows; 0 for minus infinity and what lies below the smallest normal number. With
+ * n whole and |f| <= 1/2: 2^y = 2^n (1 + f p(f)). */
 RUNG_INLINE vf vf_exp2_small(vf f) {
   vf p = vf_set1(0x1.17350cp-13f);
   p = vf_fma(p, f, vf_set1(0x1.5eee10p-10f));

@@ -60,6 +60,7 @@ RUNG_INLINE vi vi_sub(vi a, vi b) { return vsubq_s32(a, b); }
 RUNG_INLINE vi vi_and(vi a, vi b) { return vandq_s32(a, b); }
 RUNG_INLINE vi vi_or(vi a, vi b) { return vorrq_s32(a, b); }
 RUNG_INLINE vi vi_xor(vi a, vi b) { return veorq_s32(a, b); }
+RUNG_INLINE vi vi_max(vi a, vi b) { return vmaxq_s32(a, b); }
 RUNG_INLINE vi vi_shl(vi a, int n) { return vshlq_s32(a, vdupq_n_s32(n)); }
 RUNG_INLINE vi vi_shr(vi a, int n) {
   return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-n)));
@@ -102,6 +103,8 @@ RUNG_INLINE float vf_sum(vf a) {
 }
 RUNG_INLINE float vf_largest(vf a) { return vmaxvq_f32(a); }
 RUNG_INLINE int32_t vi_sum(vi a) { return vaddvq_s32(a); }
+RUNG_INLINE int32_t vi_largest(vi a) { return vmaxvq_s32(a); }
+RUNG_INLINE int32_t v_sum16(const int8_t *p) { return vaddlvq_s8(vld1q_s8(p)); }
 
 RUNG_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p); }
 
