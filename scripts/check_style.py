@@ -5,6 +5,7 @@
 - Under src/ outside base/: no calls of the system (memory, threads, files, printing, ending the process).
 - Every C file has the licence line and says in the next line what it is for; headers are guarded.
 - Attributes and builtins stay in base/compiler.h.
+- No call builds nodes in two of its arguments: C leaves their order open, and a graph's text and hash depend on it.
 - No tabs, no trailing blanks, no absolute paths of a developer's machine.
 """
 import re
@@ -24,6 +25,34 @@ LIBRARY_BUILTINS = re.compile(r"__attribute__|__builtin_\w+|__extension__")
 BUILTIN_FREE = re.compile(r"^src/(base/compiler\.h|backends/cpu/isa\.c|backends/cpu/simd/|backends/cuda/kernels/)")
 MACHINE = re.compile(r"(?<![\w.])/(?:work|home|root)/[a-z]")
 NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+BUILDS = re.compile(r"(\w+)\((?:g|b|b->graph)\b")
+ONLY_ASKS = re.compile(r"rung_build_(type|null)$|rung_(graph_type_of|graph_status|graph_message|dims_\w+|one)$|axis_of$")
+
+
+def arguments(code, at):
+    """The arguments of the call whose bracket opens at `at`."""
+    found, depth, start = [], 0, at + 1
+    for i in range(at, len(code)):
+        if code[i] in "([{":
+            depth += 1
+        elif code[i] in ")]}":
+            depth -= 1
+            if not depth:
+                return found + [code[start:i]]
+        elif code[i] == "," and depth == 1:
+            found.append(code[start:i])
+            start = i + 1
+    return found
+
+
+def check_order(code, say):
+    for call in re.finditer(r"\b\w+\(", code):
+        building = [argument for argument in arguments(code, call.end() - 1)
+                    if any(not ONLY_ASKS.match(name) for name in BUILDS.findall(argument))]
+        if len(building) > 1:
+            say(code.count("\n", 0, call.start()) + 1, f"{call.group(0)}...) builds nodes in two of its arguments")
 
 
 def code_only(text):
@@ -49,6 +78,8 @@ def check(path, shown, text, say):
     if not shown.startswith("src/"):
         return
     code = code_only(text)
+    if path.suffix == ".c":
+        check_order(code, say)
     for number, line in enumerate(code.split("\n"), 1):
         if not shown.startswith("src/base/") and path.suffix != ".cu":
             for call in CALLS.findall(line):

@@ -155,11 +155,11 @@ static rung_value visible(rung_graph *g, const rung_attention_attrs *attrs, cons
                           rung_value mask) {
   rung_value seen = rung_build_null(), query, key;
   if (!rung_value_is_null(mask)) {
-    const rung_type type = rung_build_type(g, mask)->type;
-    seen = type == RUNG_TYPE_BOOL
-               ? mask
-               : rung_build_not(g, rung_build_less_equal(g, rung_build_cast(g, mask, RUNG_TYPE_F32),
-                                                         rung_build_scalar(g, RUNG_TYPE_F32, -(double)FLT_MAX)));
+    seen = mask;
+    if (rung_build_type(g, mask)->type != RUNG_TYPE_BOOL) {
+      const rung_value added = rung_build_cast(g, mask, RUNG_TYPE_F32);
+      seen = rung_build_not(g, rung_build_less_equal(g, added, rung_build_scalar(g, RUNG_TYPE_F32, -(double)FLT_MAX)));
+    }
   }
   if (!attrs->causal && !attrs->window) return seen;
   places(g, scores->extent[2], scores->extent[3], &query, &key);
@@ -167,8 +167,8 @@ static rung_value visible(rung_graph *g, const rung_attention_attrs *attrs, cons
   const rung_value distance = rung_build_sub(g, query, key);
   if (attrs->causal) near = rung_build_greater_equal(g, distance, rung_build_scalar(g, RUNG_TYPE_I64, 0));
   if (attrs->window) {
-    const rung_value inside =
-        rung_build_less(g, rung_build_abs(g, distance), rung_build_scalar(g, RUNG_TYPE_I64, (double)attrs->window));
+    const rung_value apart = rung_build_abs(g, distance);
+    const rung_value inside = rung_build_less(g, apart, rung_build_scalar(g, RUNG_TYPE_I64, (double)attrs->window));
     near = attrs->causal ? rung_build_and(g, near, inside) : inside;
   }
   return rung_value_is_null(seen) ? near : rung_build_and(g, seen, near);

@@ -279,7 +279,8 @@ static void log_sum_exp_smaller(rung_graph *g, const rung_node *node, const rung
   const rung_value top = again(g, &rung_op_reduce_max, node, in[0]);
   const rung_value shifted = rung_build_sub(g, in[0], kept_shape(g, attrs, in[0], top));
   const rung_value sum = again(g, &rung_op_reduce_sum, node, rung_build_exp(g, shifted));
-  out[0] = rung_build_where(g, rung_build_isinf(g, top), top, rung_build_add(g, top, rung_build_log(g, sum)));
+  const rung_value infinite = rung_build_isinf(g, top);
+  out[0] = rung_build_where(g, infinite, top, rung_build_add(g, top, rung_build_log(g, sum)));
 }
 
 /* ---- the ops */

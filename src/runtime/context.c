@@ -137,6 +137,7 @@ static rung_status use(rung_context *c, rung_program *program) {
   for (int i = 0; i < RUNG_REMEMBERED; i++) rung_resolved_carve(&c->resolved[i], plan, &cursor);
   RUNG_TRY(reserve(&c->arena, c->host, RUNG_MEMORY_activations, plan->arena_bytes, e));
   RUNG_TRY(reserve(&c->scratch, c->host, RUNG_MEMORY_scratch, plan->scratch_bytes, e));
+  if (c->view) RUNG_TRY(rung_view_would_fit(c->view, program, e));
   RUNG_TRY(point_roots(c));
   if (c->view) rung_view_rest(c->view);
   c->root_stamp++;

@@ -71,6 +71,8 @@ struct rung_view {
 rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error, const uint8_t **out_data);
 /* A source weight as it lies, checked against the declaration and counted as needed. */
 rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data);
+/* Whether the budget has room for all that a view's first program takes of it. */
+rung_status rung_view_would_fit(rung_view *view, const rung_program *program, rung_error *error);
 /* All forms and weights of a program are there: lets go of what the process still holds of mapped files. */
 void rung_view_rest(rung_view *view);
 /* Bytes that a form of a plan takes, and what is held beside it while it is made (class load): a slice of its sources, or

@@ -67,6 +67,23 @@ rung_memory rung_view_memory(const rung_view *view) {
   return m;
 }
 
+/* What the first program of a view takes of weights and forms is refused before any of it is made, with the whole of it.
+ * Programs after it share most, and are refused form by form. */
+rung_status rung_view_would_fit(rung_view *view, const rung_program *program, rung_error *error) {
+  const rung_memory held = rung_view_memory(view);
+  if (held.packed || held.weights) return RUNG_OK;
+  const rung_plan *plan = program->plan;
+  const size_t page = rung_host_page(view->host);
+  uint64_t bytes = program->load_bytes;
+  for (uint32_t i = 0; i < plan->forms; i++) bytes += rung_form_committed(&plan->form[i], page);
+  for (uint32_t i = 0; i < plan->roots; i++) {
+    if (plan->root[i].kind != RUNG_ROOT_WEIGHT || !plan->root[i].read) continue;
+    const rung_tensor_entry *entry = rung_weights_find(view->weights, plan->weight[plan->root[i].index].name);
+    if (entry) bytes += entry->bytes;
+  }
+  return rung_host_would_fit(view->host, bytes, "weights and their forms", error);
+}
+
 /* ---- sources */
 
 static rung_status find_weight(rung_view *view, const rung_plan_weight *want, rung_error *error,

@@ -7,22 +7,11 @@
 #include "base/clock.h"
 #include "base/map_file.h"
 #include "base/pool.h"
+#include "fetched.h"
 #include "models/model.h"
 #include "test.h"
 
 enum { PARSE_SPECIAL = 1, ADD_SPECIAL = 2, ROUND_TRIPS = 4 }; /* flags of a record */
-
-static const char *model_path(const char *file) {
-  static char path[1024];
-  const char *cache = getenv("RUNG_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  if (cache && *cache)
-    snprintf(path, sizeof path, "%s/models/%s", cache, file);
-  else if (xdg && *xdg)
-    snprintf(path, sizeof path, "%s/rung/models/%s", xdg, file);
-  else
-    snprintf(path, sizeof path, "%s/.cache/rung/models/%s", home ? home : "", file);
-  return path;
-}
 
 typedef struct record {
   uint32_t flags, bytes, count;
@@ -142,17 +131,18 @@ static void check_records(const rung_tokenizer *t, rung_host *host, const char *
   rung_map_close(&f.map);
 }
 
-/* Creation stands between a user and the first token (limits: twice what a quiet machine must do); beyond the texts in
+/* Creation stands between a user and the first token: its time is printed. Beyond the texts in
  * the file a token may cost a few tens of bytes. */
-static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, uint64_t token_bytes,
-                            rung_gguf **out_gguf) {
-  const rung_source source = rung_source_path(model_path(file));
+static rung_tokenizer *make(rung_host *host, const char *model, uint64_t token_bytes, rung_gguf **out_gguf) {
+  char path[1024];
   rung_gguf *gguf = NULL;
   rung_error error = {0};
-  if (rung_gguf_open(host, &source, &error, &gguf)) {
-    TEST_FAIL_("%s (scripts/models.py fetches it)", error.message);
+  if (!fetched_model(model, path, sizeof path)) {
+    TEST_FAIL_("%s is not there (scripts/models.py fetches it)", model);
     return NULL;
   }
+  const rung_source source = rung_source_path(path);
+  CHECK_OK(rung_gguf_open(host, &source, &error, &gguf));
   rung_tokenizer *t = NULL;
   double best = 1e9;
   const uint64_t before = rung_host_memory(host).host;
@@ -160,16 +150,15 @@ static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, 
     rung_tokenizer_release(t);
     t = NULL;
     CHECK_EQ_I64(rung_host_memory(host).host, before);
-    const clock_t start = clock(); /* processor time: other programs at work must not fail this */
+    const clock_t start = clock();
     CHECK_OK(rung_gguf_tokenizer(gguf, &error, &t));
     const double ms = (double)(clock() - start) * 1e3 / CLOCKS_PER_SEC;
     if (ms < best) best = ms;
   }
   if (t) {
     const uint64_t bytes = rung_host_memory(host).host - before;
-    printf("%s: %d tokens, made in %.1f ms, %.1f bytes a token\n", file, (int)rung_tokenizer_count(t), best,
+    printf("%s: %d tokens, made in %.1f ms, %.1f bytes a token\n", model, (int)rung_tokenizer_count(t), best,
            (double)bytes / rung_tokenizer_count(t));
-    CHECK(test_slow() || best < limit_ms);
     CHECK(bytes < token_bytes * (uint64_t)rung_tokenizer_count(t));
   }
   *out_gguf = gguf; /* must stay: token texts lie in it */
@@ -177,10 +166,11 @@ static rung_tokenizer *make(rung_host *host, const char *file, double limit_ms, 
 }
 
 static void test_smollm2(void) {
+  if (!RUNG_HAVE_PCRE2) SKIP("its pre-tokeniser needs PCRE2");
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   rung_gguf *gguf = NULL;
-  rung_tokenizer *t = make(host, "SmolLM2-135M-Instruct.Q4_1.gguf", 30, 48, &gguf);
+  rung_tokenizer *t = make(host, "smollm2", 48, &gguf);
   if (!t) return;
   check_records(t, host, "smollm2.bin");
   CHECK_EQ_I64(rung_tokenizer_find(t, "<|im_start|>", 12), 1);
@@ -195,7 +185,7 @@ static void test_gemma3(void) {
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   rung_gguf *gguf = NULL;
-  rung_tokenizer *t = make(host, "gemma-3-270m-q4_k_m.gguf", 120, 32, &gguf);
+  rung_tokenizer *t = make(host, "gemma3", 32, &gguf);
   if (!t) return;
   check_records(t, host, "gemma3.bin");
   CHECK_EQ_I64(rung_tokenizer_find(t, "<end_of_turn>", 13), 106);
