@@ -150,7 +150,9 @@ static const rung_cpu_kernel *choose(const rung_match *match) {
 
 /* Sizes are constants; operands dense; floats random in -1 .. 1. */
 static void set_operand(bench *b, rung_operand *o, int at, const rung_value_type *type) {
-  *o = (rung_operand){.rank = (uint8_t)type->rank, .type = (uint8_t)type->type, .extent = b->shape[at],
+  *o = (rung_operand){.rank = (uint8_t)type->rank,
+                      .type = (uint8_t)type->type,
+                      .extent = b->shape[at],
                       .stride = b->shape[at] + RUNG_MAX_RANK};
   const rung_type_row *row = rung_type_get(type->type);
   int64_t units = 1;
@@ -193,8 +195,12 @@ static bench *finish(bench *b, const char *name, double bytes, double flops) {
     memcpy(b->ref[i].extent, type->extent, sizeof type->extent);
   }
   node->op->role_dims(g->dims, in, match.n_in, match.out, node->attrs, role);
-  b->args = (rung_args){.in = b->in, .out = b->out, .n_in = (uint16_t)match.n_in, .n_out = (uint16_t)match.n_out,
-                        .attrs = node->attrs, .threads = 1};
+  b->args = (rung_args){.in = b->in,
+                        .out = b->out,
+                        .n_in = (uint16_t)match.n_in,
+                        .n_out = (uint16_t)match.n_out,
+                        .attrs = node->attrs,
+                        .threads = 1};
   if (b->kernel->row.scratch) {
     const rung_dim scratch = b->kernel->row.scratch(g->dims, &match, role);
     int64_t size = 0;
@@ -204,8 +210,12 @@ static bench *finish(bench *b, const char *name, double bytes, double flops) {
   b->plan.dims = *g->dims;
   b->plan.ref = b->ref;
   b->plan.refs = match.n_in + match.n_out;
-  b->step = (rung_step){.n_in = (uint16_t)match.n_in, .n_out = (uint16_t)match.n_out, .out = match.n_in, .op = node->op,
-                        .attrs = node->attrs, .body = node->bodies ? node->body[0] : NULL};
+  b->step = (rung_step){.n_in = (uint16_t)match.n_in,
+                        .n_out = (uint16_t)match.n_out,
+                        .out = match.n_in,
+                        .op = node->op,
+                        .attrs = node->attrs,
+                        .body = node->bodies ? node->body[0] : NULL};
   const rung_cpu_prepare prepare = {.arena = &b->arena, .plan = &b->plan, .step = &b->step, .kernel = b->kernel};
   if (b->kernel->prepare && b->kernel->prepare(&prepare, &b->args.prepared)) die("prepare");
   return b;
@@ -247,7 +257,8 @@ static void norm(int64_t rows, int64_t columns) {
   finish(b, text, 8.0 * (double)(rows * columns), 0);
 }
 
-static void simple(const char *name, const rung_op *op, const void *attrs, int64_t rows, int64_t columns, double bytes) {
+static void simple(const char *name, const rung_op *op, const void *attrs, int64_t rows, int64_t columns,
+                   double bytes) {
   bench *b = begin();
   const rung_value in[] = {input(b, b->graph, "x", 2, rows, columns, 0)};
   char text[64];
@@ -290,10 +301,12 @@ static void rope(int64_t rows, int64_t heads, int64_t dim, int32_t mode) {
   bench *b = begin();
   const rung_dim n[] = {constant(b, rows)};
   const rung_rope_attrs attrs = {.base = 10000, .scale = 1, .magnitude = 1, .mode = mode};
-  const rung_value in[] = {input(b, b->graph, "x", 3, rows, heads, dim), rung_graph_input(b->graph, "p", RUNG_TYPE_I32, 1, n)};
+  const rung_value in[] = {input(b, b->graph, "x", 3, rows, heads, dim),
+                           rung_graph_input(b->graph, "p", RUNG_TYPE_I32, 1, n)};
   char text[64];
   rung_graph_op(b->graph, &rung_op_rope, in, 2, &attrs);
-  snprintf(text, sizeof text, "rope %s %lldx%lldx%lld", mode ? "adjacent" : "half", (long long)rows, (long long)heads, (long long)dim);
+  snprintf(text, sizeof text, "rope %s %lldx%lldx%lld", mode ? "adjacent" : "half", (long long)rows, (long long)heads,
+           (long long)dim);
   finish(b, text, 8.0 * (double)(rows * heads * dim), 0);
   for (int64_t i = 0; i < rows; i++) ((int32_t *)b->in[1].base)[i] = (int32_t)(i + 1000);
 }
@@ -301,7 +314,13 @@ static void rope(int64_t rows, int64_t heads, int64_t dim, int32_t mode) {
 static rung_kv_view *state(rung_type type, int32_t heads, int32_t dim, int64_t capacity) {
   rung_kv_view *kv = memory(sizeof *kv);
   const uint32_t blocks = (uint32_t)((capacity + 63) / 64);
-  *kv = (rung_kv_view){.type = type, .kv_heads = heads, .key_dim = dim, .value_dim = dim, .capacity = capacity, .slots = 1, .ring = blocks};
+  *kv = (rung_kv_view){.type = type,
+                       .kv_heads = heads,
+                       .key_dim = dim,
+                       .value_dim = dim,
+                       .capacity = capacity,
+                       .slots = 1,
+                       .ring = blocks};
   kv->block_bytes = rung_cpu_kv_block_bytes(type, heads, dim, dim);
   kv->base = memory(kv->block_bytes * blocks);
   uint32_t *table = memory(blocks * sizeof *table);
@@ -317,13 +336,16 @@ static rung_kv_view *state(rung_type type, int32_t heads, int32_t dim, int64_t c
 }
 
 /* `rows` rows from position `past` on: attention, or append. */
-static void over_state(bool attend, rung_type type, int64_t rows, int64_t past, int64_t heads, int32_t kv_heads, int32_t dim) {
+static void over_state(bool attend, rung_type type, int64_t rows, int64_t past, int64_t heads, int32_t kv_heads,
+                       int32_t dim) {
   bench *b = begin();
   rung_graph *g = b->graph;
-  const rung_state_desc desc = {.size = sizeof desc, .kind = RUNG_STATE_KV, .type = type, .rank = 3, .extent = {kv_heads, dim, dim}};
+  const rung_state_desc desc = {
+      .size = sizeof desc, .kind = RUNG_STATE_KV, .type = type, .rank = 3, .extent = {kv_heads, dim, dim}};
   const rung_value kv = rung_graph_state(g, "kv", &desc);
   const rung_dim one[] = {constant(b, 1)}, two[] = {constant(b, 2)};
-  const rung_value offsets = rung_graph_input(g, "offsets", RUNG_TYPE_I32, 1, two), slot = rung_graph_input(g, "slot", RUNG_TYPE_I32, 1, one),
+  const rung_value offsets = rung_graph_input(g, "offsets", RUNG_TYPE_I32, 1, two),
+                   slot = rung_graph_input(g, "slot", RUNG_TYPE_I32, 1, one),
                    before = rung_graph_input(g, "past", RUNG_TYPE_I32, 1, one);
   char text[64];
   double pairs = 0;
@@ -332,13 +354,15 @@ static void over_state(bool attend, rung_type type, int64_t rows, int64_t past, 
     const rung_attention_kv_attrs attrs = {0, 0, 0};
     const rung_value in[] = {input(b, g, "q", 3, rows, heads, dim), kv, offsets, slot, before};
     rung_graph_op(g, &rung_op_attention_kv, in, 5, &attrs);
-    snprintf(text, sizeof text, "attention %s %lld after %lld %lld/%dx%d", rung_type_name(type), (long long)rows, (long long)past, (long long)heads,
-             kv_heads, dim);
+    snprintf(text, sizeof text, "attention %s %lld after %lld %lld/%dx%d", rung_type_name(type), (long long)rows,
+             (long long)past, (long long)heads, kv_heads, dim);
     finish(b, text, 0, 4.0 * pairs * (double)(heads * dim));
   } else {
-    const rung_value in[] = {kv, input(b, g, "k", 3, rows, kv_heads, dim), input(b, g, "v", 3, rows, kv_heads, dim), offsets, slot, before};
+    const rung_value in[] = {
+        kv, input(b, g, "k", 3, rows, kv_heads, dim), input(b, g, "v", 3, rows, kv_heads, dim), offsets, slot, before};
     rung_graph_append(g, &rung_op_append, in, 6, NULL, NULL, 0);
-    snprintf(text, sizeof text, "append %s %lld after %lld %dx%d", rung_type_name(type), (long long)rows, (long long)past, kv_heads, dim);
+    snprintf(text, sizeof text, "append %s %lld after %lld %dx%d", rung_type_name(type), (long long)rows,
+             (long long)past, kv_heads, dim);
     finish(b, text, (double)(2 * rows * kv_heads * dim) * (type == RUNG_TYPE_F16 ? 6 : 8), 0);
   }
   const rung_kv_view *view = state(type, kv_heads, dim, past + rows);
@@ -414,17 +438,21 @@ int main(int argc, char **argv) {
       if (argc < 3 || strstr(all[i].name, argv[2])) measure(&all[i], 0.02);
   }
   rung_float_state_restore(state);
-  printf("level %s, one thread: FMA %.0f GFLOP/s; copying %.1f GB/s from memory, %.1f GB/s within 512 KiB (read + written)\n", rung_isa_name(isa),
-         fma * 1e-9, copy * 1e-9, small * 1e-9);
+  printf(
+      "level %s, one thread: FMA %.0f GFLOP/s; copying %.1f GB/s from memory, %.1f GB/s within 512 KiB (read + "
+      "written)\n",
+      rung_isa_name(isa), fma * 1e-9, copy * 1e-9, small * 1e-9);
   printf("%-44s %12s %12s  %s\n", "kernel", "us", "rate", "share");
   for (int i = 0; i < count; i++) {
     const bench *b = &all[i];
     if (b->best > 1e8) continue;
     printf("%-44s %12.2f ", b->name, b->best * 1e6);
     if (b->flops > 0)
-      printf("%7.1f GF/s  %3.0f%% of FMA   %s\n", b->flops / b->best * 1e-9, fma > 0 ? 100 * b->flops / b->best / fma : 0, b->kernel->row.name);
+      printf("%7.1f GF/s  %3.0f%% of FMA   %s\n", b->flops / b->best * 1e-9,
+             fma > 0 ? 100 * b->flops / b->best / fma : 0, b->kernel->row.name);
     else
-      printf("%7.1f GB/s  %3.0f%% of %s   %s\n", b->bytes / b->best * 1e-9, 100 * b->bytes / b->best / (b->bytes > (4 << 20) ? copy : small),
+      printf("%7.1f GB/s  %3.0f%% of %s   %s\n", b->bytes / b->best * 1e-9,
+             100 * b->bytes / b->best / (b->bytes > (4 << 20) ? copy : small),
              b->bytes > (4 << 20) ? "memory" : "cache ", b->kernel->row.name);
   }
   rung_host_release(host);

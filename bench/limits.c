@@ -3,8 +3,8 @@
  *
  *   limits [--threads N] [--only NAME[,NAME]] [--quick]
  *
- * Prints one JSON object. Every figure is taken several times: lowest, median, highest. RUNG_MAX_ISA caps the instruction
- * set as it does for the library. */
+ * Prints one JSON object. Every figure is taken several times: lowest, median, highest. RUNG_MAX_ISA caps the
+ * instruction set as it does for the library. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <pthread.h>
@@ -100,8 +100,8 @@ static void print_figures(figures *f, const char *name, int threads, const char 
   static bool later;
   if (!f->count) return;
   qsort(f->value, (size_t)f->count, sizeof *f->value, compare_doubles);
-  printf("%s\n  {\"name\": \"%s\", \"threads\": %d, \"unit\": \"%s\", \"low\": %.6g, \"median\": %.6g, \"high\": %.6g}", later ? "," : "", name, threads,
-         unit, f->value[0], f->value[f->count / 2], f->value[f->count - 1]);
+  printf("%s\n  {\"name\": \"%s\", \"threads\": %d, \"unit\": \"%s\", \"low\": %.6g, \"median\": %.6g, \"high\": %.6g}",
+         later ? "," : "", name, threads, unit, f->value[0], f->value[f->count / 2], f->value[f->count - 1]);
   later = true;
 }
 
@@ -185,7 +185,8 @@ static read_fn *chosen_reader;
 static void read_part(void *self, int thread, int threads) {
   reading *r = self;
   const size_t part = r->bytes / (size_t)threads / 256 * 256;
-  for (int pass = 0; pass < r->passes; pass++) r->sum[thread][0] += chosen_reader(r->data + (size_t)thread * part, part, r->ahead);
+  for (int pass = 0; pass < r->passes; pass++)
+    r->sum[thread][0] += chosen_reader(r->data + (size_t)thread * part, part, r->ahead);
 }
 
 /* The better of plain reading and prefetching, for each figure: the limit is what the machine can do. */
@@ -231,7 +232,10 @@ static volatile float float_sink;
 static volatile int int_sink;
 
 #if defined(__x86_64__)
-enum { WIDE = 16, NARROW = 12 }; /* chains: enough for four cycles of latency on two pipes, few enough for the registers */
+enum {
+  WIDE = 16,
+  NARROW = 12
+}; /* chains: enough for four cycles of latency on two pipes, few enough for the registers */
 
 __attribute__((target("avx512f"))) static double fma_avx512(int64_t rounds) {
   __m512 a[WIDE], x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f);
@@ -274,13 +278,14 @@ __attribute__((target("avx2,fma"))) static double fma_avx2(int64_t rounds) {
   return (double)rounds * NARROW * 8 * 2;
 }
 
-/* Without VNNI a dot product of bytes takes three instructions. The operand changes with the sum, or it would be moved out
- * of the loop. */
+/* Without VNNI a dot product of bytes takes three instructions. The operand changes with the sum, or it would be moved
+ * out of the loop. */
 __attribute__((target("avx2"))) static double int8_avx2(int64_t rounds) {
   __m256i a[NARROW], y = _mm256_set1_epi8(-2), one = _mm256_set1_epi16(1);
   for (int k = 0; k < NARROW; k++) a[k] = _mm256_set1_epi32(k);
   for (int64_t i = 0; i < rounds; i++)
-    for (int k = 0; k < NARROW; k++) a[k] = _mm256_add_epi32(a[k], _mm256_madd_epi16(_mm256_maddubs_epi16(a[k], y), one));
+    for (int k = 0; k < NARROW; k++)
+      a[k] = _mm256_add_epi32(a[k], _mm256_madd_epi16(_mm256_maddubs_epi16(a[k], y), one));
   for (int k = 1; k < NARROW; k++) a[0] = _mm256_add_epi32(a[0], a[k]);
   int_sink = _mm_cvtsi128_si32(_mm256_castsi256_si128(a[0]));
   return (double)rounds * NARROW * 32 * 2;
@@ -323,8 +328,10 @@ typedef struct instruction {
 /* The first of a name that the machine has is taken. */
 static const instruction instructions[] = {
 #if defined(__x86_64__)
-    {"fma_f32", RUNG_ISA_AVX512, fma_avx512},   {"fma_f32", RUNG_ISA_AVX2, fma_avx2},
-    {"dot_bf16", RUNG_ISA_AVX512, bf16_avx512}, {"dot_int8", RUNG_ISA_AVX512, int8_avx512},
+    {"fma_f32", RUNG_ISA_AVX512, fma_avx512},
+    {"fma_f32", RUNG_ISA_AVX2, fma_avx2},
+    {"dot_bf16", RUNG_ISA_AVX512, bf16_avx512},
+    {"dot_int8", RUNG_ISA_AVX512, int8_avx512},
     {"dot_int8", RUNG_ISA_AVX2, int8_avx2},
 #elif defined(__aarch64__)
     {"fma_f32", RUNG_ISA_NEON, fma_neon},

@@ -12,7 +12,8 @@ static rung_status answer(rung_model *model, const char *question, rung_error *e
   rung_stream *stream = NULL;
   int32_t *ids = NULL;
   size_t count = 0;
-  rung_status s = rung_model_encode(model, prompt, (size_t)n, RUNG_TEXT_ADD_SPECIAL | RUNG_TEXT_PARSE_SPECIAL, error, &ids, &count);
+  rung_status s =
+      rung_model_encode(model, prompt, (size_t)n, RUNG_TEXT_ADD_SPECIAL | RUNG_TEXT_PARSE_SPECIAL, error, &ids, &count);
   if (!s) s = rung_generator_create(model, NULL, error, &generator);
   if (!s) s = rung_stream_create(model, RUNG_STREAM_CONTINUE, error, &stream);
   if (!s) s = rung_generator_prompt(generator, 0, ids, count);

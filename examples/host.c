@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An allocator and a log sink of one's own: every byte that the library takes goes through the program. Opens a model file
- * and prints what it took: host MODEL.gguf */
+ * An allocator and a log sink of one's own: every byte that the library takes goes through the program. Opens a model
+ * file and prints what it took: host MODEL.gguf */
 #include <rung/rung.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -53,9 +53,10 @@ int main(int argc, char **argv) {
   if (!s) {
     rung_model_info info;
     rung_model_get_info(model, &info);
-    printf("%s, %lld layers of width %lld, %llu bytes of weights\n", info.architecture, (long long)info.layers, (long long)info.width,
-           (unsigned long long)info.weight_bytes);
-    printf("%zu bytes held in %zu allocations, at most %zu at once\n", atomic_load(&m.held), atomic_load(&m.calls), atomic_load(&m.peak));
+    printf("%s, %lld layers of width %lld, %llu bytes of weights\n", info.architecture, (long long)info.layers,
+           (long long)info.width, (unsigned long long)info.weight_bytes);
+    printf("%zu bytes held in %zu allocations, at most %zu at once\n", atomic_load(&m.held), atomic_load(&m.calls),
+           atomic_load(&m.peak));
   }
   if (s) fprintf(stderr, "%s: %s\n", rung_status_text(s), error.message);
   rung_model_release(model);

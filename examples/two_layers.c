@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A network of two layers, built by hand, compiled once, run at three sizes: y = relu(x W1 + b1) W2 + b2 with any number
- * of rows. Nothing is padded and nothing is compiled again; every row has the same bits at every size. */
+ * A network of two layers, built by hand, compiled once, run at three sizes: y = relu(x W1 + b1) W2 + b2 with any
+ * number of rows. Nothing is padded and nothing is compiled again; every row has the same bits at every size. */
 #include <rung/rung.h>
 #include <stdio.h>
 
@@ -47,7 +47,8 @@ int main(void) {
     const float *last = (const float *)y.data + (rows - 1) * OUT;
     printf("%3lld rows: the last is %g %g\n", (long long)y.extent[0], (double)last[0], (double)last[1]);
   }
-  if (s) fprintf(stderr, "%s: %s%s\n", rung_status_text(s), error.message, context ? rung_context_message(context) : "");
+  if (s)
+    fprintf(stderr, "%s: %s%s\n", rung_status_text(s), error.message, context ? rung_context_message(context) : "");
   rung_context_destroy(context);
   rung_program_release(program);
   rung_template_release(template_);

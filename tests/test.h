@@ -24,57 +24,57 @@ static struct {
 } test_state;
 
 /* After 20 failures only counts: a broken loop must not fill the log. */
-#define TEST_FAIL_(...)                                     \
-  do {                                                      \
-    if (++test_state.failed <= 20) {                        \
-      fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);       \
-      fprintf(stderr, __VA_ARGS__);                         \
-      fputc('\n', stderr);                                  \
-    }                                                       \
+#define TEST_FAIL_(...)                               \
+  do {                                                \
+    if (++test_state.failed <= 20) {                  \
+      fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
+      fprintf(stderr, __VA_ARGS__);                   \
+      fputc('\n', stderr);                            \
+    }                                                 \
   } while (0)
-#define CHECK(cond)                                         \
-  do {                                                      \
-    test_state.checks++;                                    \
-    if (!(cond)) TEST_FAIL_("not true: %s", #cond);         \
+#define CHECK(cond)                                 \
+  do {                                              \
+    test_state.checks++;                            \
+    if (!(cond)) TEST_FAIL_("not true: %s", #cond); \
   } while (0)
-#define CHECK_EQ_I64(a, b)                                                                                   \
-  do {                                                                                                       \
-    const int64_t test_a_ = (int64_t)(a), test_b_ = (int64_t)(b);                                            \
-    test_state.checks++;                                                                                     \
-    if (test_a_ != test_b_) TEST_FAIL_("%s is %" PRId64 ", not %s = %" PRId64, #a, test_a_, #b, test_b_);    \
+#define CHECK_EQ_I64(a, b)                                                                                \
+  do {                                                                                                    \
+    const int64_t test_a_ = (int64_t)(a), test_b_ = (int64_t)(b);                                         \
+    test_state.checks++;                                                                                  \
+    if (test_a_ != test_b_) TEST_FAIL_("%s is %" PRId64 ", not %s = %" PRId64, #a, test_a_, #b, test_b_); \
   } while (0)
-#define CHECK_STATUS(expr, want)                                                                             \
-  do {                                                                                                       \
-    const rung_status test_a_ = (expr), test_b_ = (want);                                                    \
-    test_state.checks++;                                                                                     \
-    if (test_a_ != test_b_)                                                                                  \
-      TEST_FAIL_("%s is %s, not %s", #expr, rung_status_name(test_a_), rung_status_name(test_b_));           \
+#define CHECK_STATUS(expr, want)                                                                   \
+  do {                                                                                             \
+    const rung_status test_a_ = (expr), test_b_ = (want);                                          \
+    test_state.checks++;                                                                           \
+    if (test_a_ != test_b_)                                                                        \
+      TEST_FAIL_("%s is %s, not %s", #expr, rung_status_name(test_a_), rung_status_name(test_b_)); \
   } while (0)
 #define CHECK_OK(expr) CHECK_STATUS(expr, RUNG_OK)
-#define CHECK_STR(a, b)                                                                                      \
-  do {                                                                                                       \
-    const char *test_a_ = (a), *test_b_ = (b);                                                               \
-    test_state.checks++;                                                                                     \
-    if (!test_a_ || !test_b_ || strcmp(test_a_, test_b_) != 0)                                               \
+#define CHECK_STR(a, b)                                                                                       \
+  do {                                                                                                        \
+    const char *test_a_ = (a), *test_b_ = (b);                                                                \
+    test_state.checks++;                                                                                      \
+    if (!test_a_ || !test_b_ || strcmp(test_a_, test_b_) != 0)                                                \
       TEST_FAIL_("%s is \"%s\", not \"%s\"", #a, test_a_ ? test_a_ : "(null)", test_b_ ? test_b_ : "(null)"); \
   } while (0)
-#define RUN(test)                                                           \
-  do {                                                                      \
-    const int64_t test_before_ = test_state.failed;                         \
-    test_state.tests++;                                                     \
-    test();                                                                 \
-    if (test_state.failed != test_before_) {                                \
-      test_state.failed_tests++;                                            \
-      fprintf(stderr, "FAILED: %s\n", #test);                               \
-    }                                                                       \
+#define RUN(test)                                   \
+  do {                                              \
+    const int64_t test_before_ = test_state.failed; \
+    test_state.tests++;                             \
+    test();                                         \
+    if (test_state.failed != test_before_) {        \
+      test_state.failed_tests++;                    \
+      fprintf(stderr, "FAILED: %s\n", #test);       \
+    }                                               \
   } while (0)
 /* Inside a test: says why it cannot run here and leaves it. */
-#define SKIP(...)                   \
-  do {                              \
+#define SKIP(...)                    \
+  do {                               \
     printf("skipped: " __VA_ARGS__); \
-    putchar('\n');                  \
-    test_state.skipped++;           \
-    return;                         \
+    putchar('\n');                   \
+    test_state.skipped++;            \
+    return;                          \
   } while (0)
 #define TEST_END() test_end_(__FILE__)
 
@@ -94,7 +94,9 @@ static inline uint64_t test_random(uint64_t *state) {
   return *state * UINT64_C(0x2545F4914F6CDD1D);
 }
 /* In [0, n). */
-static inline int64_t test_below(uint64_t *state, int64_t n) { return (int64_t)((test_random(state) >> 33) % (uint64_t)n); }
+static inline int64_t test_below(uint64_t *state, int64_t n) {
+  return (int64_t)((test_random(state) >> 33) % (uint64_t)n);
+}
 /* In [low, high). */
 static inline float test_uniform(uint64_t *state, float low, float high) {
   return low + (high - low) * (float)(test_random(state) >> 40) * 0x1p-24f;
@@ -104,8 +106,8 @@ static inline float test_uniform(uint64_t *state, float low, float high) {
 static inline bool test_slow(void) { return getenv("RUNG_SLOW") != NULL; }
 
 /* Counts the calls of each kind and fails the n-th of one kind (0: none). Use: test_fault f = {.kind = ..., .at = n};
- * rung_host_set_fault(host, test_fault_hit, &f). The scenario has passed all its calls once !f.hit. Not for several threads
- * at once unless their calls may be counted in any order. */
+ * rung_host_set_fault(host, test_fault_hit, &f). The scenario has passed all its calls once !f.hit. Not for several
+ * threads at once unless their calls may be counted in any order. */
 typedef struct test_fault {
   rung_fault kind;
   int64_t at;

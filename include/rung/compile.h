@@ -18,13 +18,15 @@ typedef struct rung_device rung_device;
 typedef struct rung_template rung_template;
 
 typedef struct rung_device_options {
-  size_t size;     /* sizeof(rung_device_options) */
-  int threads;     /* most threads a run may use; 0: RUNG_THREADS, else what this process may use well */
+  size_t size; /* sizeof(rung_device_options) */
+  int threads; /* most threads a run may use; 0: RUNG_THREADS, else what this process may use well */
 } rung_device_options;
 RUNG_API rung_device_options rung_device_options_default(void);
 /* name: "cpu" or "ref" (plain reference functions, the oracle). Environment variables only fill what options leave at
- * default and are read here, once (RUNG_MAX_ISA caps the instruction set: base, avx2, avx512, neon). RUNG_NOT_FOUND names the devices there are. */
-RUNG_API RUNG_CHECKED rung_status rung_device_create(rung_host *host, const char *name, const rung_device_options *options, rung_error *error,
+ * default and are read here, once (RUNG_MAX_ISA caps the instruction set: base, avx2, avx512, neon). RUNG_NOT_FOUND
+ * names the devices there are. */
+RUNG_API RUNG_CHECKED rung_status rung_device_create(rung_host *host, const char *name,
+                                                     const rung_device_options *options, rung_error *error,
                                                      rung_device **out_device);
 RUNG_API void rung_device_retain(rung_device *device);
 RUNG_API void rung_device_release(rung_device *device);
@@ -45,15 +47,18 @@ typedef struct rung_compile_options {
 } rung_compile_options;
 RUNG_API rung_compile_options rung_compile_options_default(void);
 
-/* Optimises a copy of the graph; the graph stays the caller's and may go. Fails with the graph's own sticky error, or with
- * RUNG_UNSUPPORTED and a list of what the device cannot do. */
-RUNG_API RUNG_CHECKED rung_status rung_template_create(rung_device *device, const rung_graph *graph, const rung_compile_options *options,
-                                                       rung_error *error, rung_template **out_template);
+/* Optimises a copy of the graph; the graph stays the caller's and may go. Fails with the graph's own sticky error, or
+ * with RUNG_UNSUPPORTED and a list of what the device cannot do. */
+RUNG_API RUNG_CHECKED rung_status rung_template_create(rung_device *device, const rung_graph *graph,
+                                                       const rung_compile_options *options, rung_error *error,
+                                                       rung_template **out_template);
 RUNG_API void rung_template_retain(rung_template *template_);
 RUNG_API void rung_template_release(rung_template *template_);
 /* The optimised graph, and what was fused, what nearly and why not, as text (rung_text_free). */
-RUNG_API RUNG_CHECKED rung_status rung_template_print(const rung_template *template_, rung_error *error, char **out_text, size_t *out_bytes);
-RUNG_API RUNG_CHECKED rung_status rung_template_explain(const rung_template *template_, rung_error *error, char **out_text, size_t *out_bytes);
+RUNG_API RUNG_CHECKED rung_status rung_template_print(const rung_template *template_, rung_error *error,
+                                                      char **out_text, size_t *out_bytes);
+RUNG_API RUNG_CHECKED rung_status rung_template_explain(const rung_template *template_, rung_error *error,
+                                                        char **out_text, size_t *out_bytes);
 
 #ifdef __cplusplus
 }

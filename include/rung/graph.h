@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Graphs: how a model is stated. Values are made by ops (rung/ops.h) from inputs, weights, states and constants.
  *
- * Building is sticky: after the first error every later call does nothing and gives a null value; rung_graph_status tells
- * what went wrong, and compiling reports it too. So building code needs no checks of its own:
+ * Building is sticky: after the first error every later call does nothing and gives a null value; rung_graph_status
+ * tells what went wrong, and compiling reports it too. So building code needs no checks of its own:
  *
  *   rung_dim rows = rung_graph_symbol(g, "rows", 1, 512);
  *   rung_value x = rung_graph_input(g, "x", RUNG_TYPE_F32, 2, (rung_dim[]){rows, rung_graph_constant_dim(g, 64)});
@@ -32,7 +32,15 @@ typedef struct rung_value {
 typedef struct rung_dim {
   uint32_t id;
 } rung_dim;
-typedef enum rung_dim_op { RUNG_DIM_ADD, RUNG_DIM_SUB, RUNG_DIM_MUL, RUNG_DIM_FLOORDIV, RUNG_DIM_MOD, RUNG_DIM_MIN, RUNG_DIM_MAX } rung_dim_op;
+typedef enum rung_dim_op {
+  RUNG_DIM_ADD,
+  RUNG_DIM_SUB,
+  RUNG_DIM_MUL,
+  RUNG_DIM_FLOORDIV,
+  RUNG_DIM_MOD,
+  RUNG_DIM_MIN,
+  RUNG_DIM_MAX
+} rung_dim_op;
 
 RUNG_API RUNG_CHECKED rung_status rung_graph_create(rung_host *host, rung_error *error, rung_graph **out_graph);
 RUNG_API void rung_graph_destroy(rung_graph *graph);
@@ -45,16 +53,19 @@ RUNG_API rung_dim rung_graph_symbol(rung_graph *graph, const char *name, int64_t
 /* Floor division and modulo round towards minus infinity; a divisor that can be 0 is an error. */
 RUNG_API rung_dim rung_graph_dim(rung_graph *graph, rung_dim_op op, rung_dim a, rung_dim b);
 
-RUNG_API rung_value rung_graph_input(rung_graph *graph, const char *name, rung_type type, int rank, const rung_dim *extent);
+RUNG_API rung_value rung_graph_input(rung_graph *graph, const char *name, rung_type type, int rank,
+                                     const rung_dim *extent);
 /* A weight by the name it has in the store. Its extents are constants. */
-RUNG_API rung_value rung_graph_weight(rung_graph *graph, const char *name, rung_type type, int rank, const int64_t *extent);
+RUNG_API rung_value rung_graph_weight(rung_graph *graph, const char *name, rung_type type, int rank,
+                                      const int64_t *extent);
 /* Dense constant data, copied. */
-RUNG_API rung_value rung_graph_constant(rung_graph *graph, rung_type type, int rank, const int64_t *extent, const void *data);
+RUNG_API rung_value rung_graph_constant(rung_graph *graph, rung_type type, int rank, const int64_t *extent,
+                                        const void *data);
 RUNG_API rung_value rung_graph_scalar(rung_graph *graph, rung_type type, double value);
 
 typedef enum rung_state_kind {
   RUNG_STATE_DENSE, /* a tensor that outlives a run: any op reads it, assign and append write it */
-  RUNG_STATE_KV     /* keys and values of attention, by sequence and position: append, attention and the state calls only */
+  RUNG_STATE_KV /* keys and values of attention, by sequence and position: append, attention and the state calls only */
 } rung_state_kind;
 typedef struct rung_state_desc {
   size_t size; /* sizeof(rung_state_desc) */
@@ -74,8 +85,8 @@ RUNG_API void rung_graph_output(rung_graph *graph, const char *name, rung_value 
 RUNG_API void rung_graph_label(rung_graph *graph, const char *label);
 
 /* Bodies of if, loop and scan: closed graphs that share the parent's dimensions and see nothing but their inputs. The
- * parent owns them. A body is complete once a node has it, and belongs to that node alone. Never NULL for a parent that is
- * not: after an error it is the parent itself, whose calls do nothing. */
+ * parent owns them. A body is complete once a node has it, and belongs to that node alone. Never NULL for a parent that
+ * is not: after an error it is the parent itself, whose calls do nothing. */
 RUNG_API rung_graph *rung_graph_body(rung_graph *parent);
 
 RUNG_API rung_status rung_graph_status(const rung_graph *graph);
@@ -102,15 +113,17 @@ RUNG_API rung_dim rung_graph_extent_of(const rung_graph *graph, rung_value value
  *   } : f32[rows,576]
  *   output "y" %4
  *
- * Attributes that have their default are left out. Numbers keep every bit; short constants show as f32(1, 2.5), others as
- * hex"00ff" or base64"...". A comment behind a node is its label, other comments are skipped. Types of results may be left
- * out; those given must be what the op's shape rule says. Values may have any names, print numbers them.
- * Errors of parse begin with "line 3, column 10: ". A graph that parse gives has been verified.
+ * Attributes that have their default are left out. Numbers keep every bit; short constants show as f32(1, 2.5), others
+ * as hex"00ff" or base64"...". A comment behind a node is its label, other comments are skipped. Types of results may
+ * be left out; those given must be what the op's shape rule says. Values may have any names, print numbers them. Errors
+ * of parse begin with "line 3, column 10: ". A graph that parse gives has been verified.
  *
  * The text is the caller's to free with rung_text_free. */
-RUNG_API RUNG_CHECKED rung_status rung_graph_print(const rung_graph *graph, rung_error *error, char **out_text, size_t *out_bytes);
+RUNG_API RUNG_CHECKED rung_status rung_graph_print(const rung_graph *graph, rung_error *error, char **out_text,
+                                                   size_t *out_bytes);
 RUNG_API void rung_text_free(rung_host *host, char *text, size_t bytes);
-RUNG_API RUNG_CHECKED rung_status rung_graph_parse(rung_host *host, const char *text, size_t bytes, rung_error *error, rung_graph **out_graph);
+RUNG_API RUNG_CHECKED rung_status rung_graph_parse(rung_host *host, const char *text, size_t bytes, rung_error *error,
+                                                   rung_graph **out_graph);
 /* Checks every rule of the form: types, shapes, one writer a state version and its readers before it, closed bodies. */
 RUNG_API RUNG_CHECKED rung_status rung_graph_verify(const rung_graph *graph, rung_error *error);
 

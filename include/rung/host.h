@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The host object: what a program hands to the library. Allocator, log sink, progress callback, memory budget.
  *
- * Every graph, store, reader and device is made with a host and takes all its memory through it. A host may be used from
- * many threads at once; it must outlive everything made with it (it is counted: destroying it early only drops the
+ * Every graph, store, reader and device is made with a host and takes all its memory through it. A host may be used
+ * from many threads at once; it must outlive everything made with it (it is counted: destroying it early only drops the
  * caller's reference).
  */
 #ifndef RUNG_HOST_H
@@ -22,9 +22,9 @@ typedef struct rung_host rung_host;
  *   alloc(self, bytes, align)    NULL on failure; bytes > 0, align a power of two
  *   free(self, p, bytes)         p came from alloc with the same bytes
  *   reserve(self, bytes)         addresses only; a multiple of `page`; NULL on failure
- *   commit(self, p, bytes)       makes a reserved range usable; it reads as zeros when first committed; false on failure
- *   decommit(self, p, bytes)     gives the memory back, keeps the addresses
- *   release(self, p, bytes)      ends a reservation, committed parts included
+ *   commit(self, p, bytes)       makes a reserved range usable; it reads as zeros when first committed; false on
+ * failure decommit(self, p, bytes)     gives the memory back, keeps the addresses release(self, p, bytes)      ends a
+ * reservation, committed parts included
  */
 typedef struct rung_allocator {
   size_t size; /* sizeof(rung_allocator) */
@@ -46,14 +46,14 @@ typedef void rung_log_fn(void *self, rung_log_level level, const char *text);
 typedef void rung_progress_fn(void *self, const char *what, uint64_t done, uint64_t total);
 
 /* Memory by class, in bytes. `host` holds graphs, plans, tokenisers and metadata; it is counted, not predicted. */
-#define RUNG_MEMORY_MAP(X)                                                       \
-  X(weights, "source weights: mapped pages that stay needed, or read copies")    \
-  X(packed, "packed and derived forms of weights")                               \
-  X(activations, "arenas: values between steps")                                 \
-  X(state, "key/value caches and other states")                                  \
-  X(scratch, "kernels' own work space")                                          \
-  X(cache, "stored compiles held in memory")                                     \
-  X(load, "slices held while packing")                                           \
+#define RUNG_MEMORY_MAP(X)                                                    \
+  X(weights, "source weights: mapped pages that stay needed, or read copies") \
+  X(packed, "packed and derived forms of weights")                            \
+  X(activations, "arenas: values between steps")                              \
+  X(state, "key/value caches and other states")                               \
+  X(scratch, "kernels' own work space")                                       \
+  X(cache, "stored compiles held in memory")                                  \
+  X(load, "slices held while packing")                                        \
   X(host, "graphs, plans, tokenisers, metadata")
 
 typedef struct rung_memory {
@@ -79,13 +79,14 @@ RUNG_API RUNG_CHECKED rung_status rung_host_create(const rung_host_options *opti
                                                    rung_host **out_host);
 /* Drops the caller's reference; the host goes when nothing made with it is left. NULL allowed. */
 RUNG_API void rung_host_release(rung_host *host);
-/* Bytes held now by class, and the largest total over all classes but host (what the budget limits) seen since creation or
- * the last reset of the peak. */
+/* Bytes held now by class, and the largest total over all classes but host (what the budget limits) seen since creation
+ * or the last reset of the peak. */
 RUNG_API rung_memory rung_host_memory(const rung_host *host);
 RUNG_API uint64_t rung_host_peak(const rung_host *host);
 RUNG_API void rung_host_reset_peak(rung_host *host);
 RUNG_API uint64_t rung_host_budget(const rung_host *host);
-/* Calls of the allocator so far: heap allocations, and page commits. A run within sizes already reached makes neither. */
+/* Calls of the allocator so far: heap allocations, and page commits. A run within sizes already reached makes neither.
+ */
 RUNG_API uint64_t rung_host_allocations(const rung_host *host);
 RUNG_API uint64_t rung_host_commits(const rung_host *host);
 

@@ -3,9 +3,9 @@
  *
  *   rung_model_open -> rung_generator_create -> rung_generator_prompt -> rung_generator_step, step, step ...
  *
- * A model is shared and immutable: its weights are mapped or read once, and packed once, whatever number of generators use
- * it. A generator belongs to one thread at a time; it runs several sequences of different lengths in one ragged run.
- * Families: llama (Touvron et al. 2023) and gemma3 (technical report, 2025), from GGUF.
+ * A model is shared and immutable: its weights are mapped or read once, and packed once, whatever number of generators
+ * use it. A generator belongs to one thread at a time; it runs several sequences of different lengths in one ragged
+ * run. Families: llama (Touvron et al. 2023) and gemma3 (technical report, 2025), from GGUF.
  */
 #ifndef RUNG_MODEL_H
 #define RUNG_MODEL_H
@@ -28,8 +28,9 @@ typedef struct rung_model_options {
 RUNG_API rung_model_options rung_model_options_default(void);
 
 /* Reads metadata and checks every tensor that the family needs: names, types, extents. Nothing is packed yet. */
-RUNG_API RUNG_CHECKED rung_status rung_model_open(rung_device *device, const rung_source *source, const rung_model_options *options,
-                                                  rung_error *error, rung_model **out_model);
+RUNG_API RUNG_CHECKED rung_status rung_model_open(rung_device *device, const rung_source *source,
+                                                  const rung_model_options *options, rung_error *error,
+                                                  rung_model **out_model);
 RUNG_API void rung_model_retain(rung_model *model);
 RUNG_API void rung_model_release(rung_model *model);
 
@@ -51,28 +52,31 @@ typedef enum rung_text_flags {
   RUNG_TEXT_PARSE_SPECIAL = 2 /* special tokens spelled out in the text are read as such */
 } rung_text_flags;
 /* *out_ids is the caller's to free with rung_ids_free. */
-RUNG_API RUNG_CHECKED rung_status rung_model_encode(rung_model *model, const char *text, size_t bytes, unsigned flags, rung_error *error,
-                                                    int32_t **out_ids, size_t *out_count);
+RUNG_API RUNG_CHECKED rung_status rung_model_encode(rung_model *model, const char *text, size_t bytes, unsigned flags,
+                                                    rung_error *error, int32_t **out_ids, size_t *out_count);
 RUNG_API void rung_ids_free(rung_model *model, int32_t *ids, size_t count);
 /* Text of ids, special tokens as well if `special`; free with rung_text_free. */
-RUNG_API RUNG_CHECKED rung_status rung_model_decode(rung_model *model, const int32_t *ids, size_t count, bool special, rung_error *error,
-                                                    char **out_text, size_t *out_bytes);
+RUNG_API RUNG_CHECKED rung_status rung_model_decode(rung_model *model, const int32_t *ids, size_t count, bool special,
+                                                    rung_error *error, char **out_text, size_t *out_bytes);
 /* Does this token end a text? */
 RUNG_API bool rung_model_is_end(rung_model *model, int32_t id);
 
-/* A stream of tokens to a stream of text: whole characters only. What begins a character waits for the next token; bytes that
- * cannot become one are U+FFFD. Belongs to one thread at a time; keeps the model alive. */
+/* A stream of tokens to a stream of text: whole characters only. What begins a character waits for the next token;
+ * bytes that cannot become one are U+FFFD. Belongs to one thread at a time; keeps the model alive. */
 typedef struct rung_stream rung_stream;
 typedef enum rung_stream_flags {
   RUNG_STREAM_SPECIAL = 1, /* special tokens are printed as well */
   RUNG_STREAM_CONTINUE = 2 /* the text goes on after other text: a leading blank is kept */
 } rung_stream_flags;
-RUNG_API RUNG_CHECKED rung_status rung_stream_create(rung_model *model, unsigned flags, rung_error *error, rung_stream **out_stream);
+RUNG_API RUNG_CHECKED rung_status rung_stream_create(rung_model *model, unsigned flags, rung_error *error,
+                                                     rung_stream **out_stream);
 RUNG_API void rung_stream_destroy(rung_stream *stream); /* NULL allowed */
 /* The text that is complete with this token, maybe none; borrowed until the next call, not terminated. */
-RUNG_API RUNG_CHECKED rung_status rung_stream_push(rung_stream *stream, int32_t id, rung_error *error, const char **out_text, size_t *out_bytes);
+RUNG_API RUNG_CHECKED rung_status rung_stream_push(rung_stream *stream, int32_t id, rung_error *error,
+                                                   const char **out_text, size_t *out_bytes);
 /* The end: what still waits. The stream can be used again, for text that goes on. */
-RUNG_API RUNG_CHECKED rung_status rung_stream_end(rung_stream *stream, rung_error *error, const char **out_text, size_t *out_bytes);
+RUNG_API RUNG_CHECKED rung_status rung_stream_end(rung_stream *stream, rung_error *error, const char **out_text,
+                                                  size_t *out_bytes);
 
 /* ---- generating */
 typedef struct rung_generate_options {
@@ -85,14 +89,16 @@ typedef struct rung_generate_options {
   int threads;       /* 0: the device's */
 } rung_generate_options;
 RUNG_API rung_generate_options rung_generate_options_default(void);
-/* Compiles the model's graph for these sizes, unless that was done before, and packs weights that are not packed yet. */
-RUNG_API RUNG_CHECKED rung_status rung_generator_create(rung_model *model, const rung_generate_options *options, rung_error *error,
-                                                        rung_generator **out_generator);
+/* Compiles the model's graph for these sizes, unless that was done before, and packs weights that are not packed yet.
+ */
+RUNG_API RUNG_CHECKED rung_status rung_generator_create(rung_model *model, const rung_generate_options *options,
+                                                        rung_error *error, rung_generator **out_generator);
 RUNG_API void rung_generator_destroy(rung_generator *generator);
-/* The same compile without a generator: nothing is packed, no state is made. For looking at a model (rung_template_print,
- * rung_program_print, rung_program_memory). Both results are the caller's to release. */
-RUNG_API RUNG_CHECKED rung_status rung_model_compile(rung_model *model, const rung_generate_options *options, rung_error *error,
-                                                     rung_template **out_template, rung_program **out_program);
+/* The same compile without a generator: nothing is packed, no state is made. For looking at a model
+ * (rung_template_print, rung_program_print, rung_program_memory). Both results are the caller's to release. */
+RUNG_API RUNG_CHECKED rung_status rung_model_compile(rung_model *model, const rung_generate_options *options,
+                                                     rung_error *error, rung_template **out_template,
+                                                     rung_program **out_program);
 
 typedef struct rung_sample_options {
   size_t size;        /* sizeof(rung_sample_options) */
@@ -103,10 +109,12 @@ typedef struct rung_sample_options {
   uint64_t seed;      /* the same seed gives the same tokens on every machine for equal logits; default 0 */
 } rung_sample_options;
 RUNG_API rung_sample_options rung_sample_options_default(void);
-RUNG_API RUNG_CHECKED rung_status rung_generator_sampling(rung_generator *generator, int32_t slot, const rung_sample_options *options);
+RUNG_API RUNG_CHECKED rung_status rung_generator_sampling(rung_generator *generator, int32_t slot,
+                                                          const rung_sample_options *options);
 
 /* Gives a slot more text to read before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they pass the context. */
-RUNG_API RUNG_CHECKED rung_status rung_generator_prompt(rung_generator *generator, int32_t slot, const int32_t *ids, size_t count);
+RUNG_API RUNG_CHECKED rung_status rung_generator_prompt(rung_generator *generator, int32_t slot, const int32_t *ids,
+                                                        size_t count);
 /* Forgets what a slot holds, so that it can begin another text. */
 RUNG_API RUNG_CHECKED rung_status rung_generator_reset(rung_generator *generator, int32_t slot);
 /* A slot rests: it takes part in no step until it gets a prompt. */
@@ -116,24 +124,28 @@ typedef struct rung_token {
   int32_t slot, id;
   bool end; /* the model's end of text or turn: the slot rests */
 } rung_token;
-/* One ragged run over all slots that have work: slots that read prompts read up to a chunk in all, the others go on by one
- * token. Gives a token for each slot that has read everything; tokens holds at least as many as there are slots.
+/* One ragged run over all slots that have work: slots that read prompts read up to a chunk in all, the others go on by
+ * one token. Gives a token for each slot that has read everything; tokens holds at least as many as there are slots.
  * *out_count may be 0 while long prompts are read. `*out_busy` (NULL allowed): is there more to do? */
-RUNG_API RUNG_CHECKED rung_status rung_generator_step(rung_generator *generator, rung_token *tokens, size_t *out_count, bool *out_busy);
+RUNG_API RUNG_CHECKED rung_status rung_generator_step(rung_generator *generator, rung_token *tokens, size_t *out_count,
+                                                      bool *out_busy);
 
-/* The lower level: rows of one run by hand, without sampling. `rows` says how many ids of `ids` each slot takes; logits of
- * the rows named by `wanted` (rising) are borrowed until the next call, one row of `vocabulary` floats after another. */
-RUNG_API RUNG_CHECKED rung_status rung_generator_run(rung_generator *generator, const rung_rows *rows, int32_t count, const int32_t *ids,
-                                                     const int32_t *wanted, int32_t wanted_count, const float **out_logits);
+/* The lower level: rows of one run by hand, without sampling. `rows` says how many ids of `ids` each slot takes; logits
+ * of the rows named by `wanted` (rising) are borrowed until the next call, one row of `vocabulary` floats after
+ * another. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_run(rung_generator *generator, const rung_rows *rows, int32_t count,
+                                                     const int32_t *ids, const int32_t *wanted, int32_t wanted_count,
+                                                     const float **out_logits);
 RUNG_API int64_t rung_generator_length(const rung_generator *generator, int32_t slot);
 RUNG_API rung_context *rung_generator_context(rung_generator *generator); /* for tracing and cancelling; borrowed */
 RUNG_API rung_state *rung_generator_state(rung_generator *generator);
 RUNG_API const rung_program *rung_generator_program(const rung_generator *generator);
 RUNG_API const char *rung_generator_message(const rung_generator *generator);
 RUNG_API uint64_t rung_generator_runs(const rung_generator *generator); /* so far */
-/* What it will take at most with every slot at `length` positions and runs of `rows` rows: by class, see rung_program_memory. */
-RUNG_API RUNG_CHECKED rung_status rung_generator_memory(const rung_generator *generator, int64_t rows, int64_t length, rung_error *error,
-                                                        rung_memory *out_memory);
+/* What it will take at most with every slot at `length` positions and runs of `rows` rows: by class, see
+ * rung_program_memory. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_memory(const rung_generator *generator, int64_t rows, int64_t length,
+                                                        rung_error *error, rung_memory *out_memory);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Programs and contexts: a template planned for a ceiling, and what one caller runs it with.
  *
- * A program accepts any extents up to its ceiling and costs what the actual ones cost: kernels are told the actual extents
- * at each run; nothing is padded. It is immutable and shared by any number of contexts and threads. A context belongs to
- * one thread at a time.
+ * A program accepts any extents up to its ceiling and costs what the actual ones cost: kernels are told the actual
+ * extents at each run; nothing is padded. It is immutable and shared by any number of contexts and threads. A context
+ * belongs to one thread at a time.
  */
 #ifndef RUNG_PROGRAM_H
 #define RUNG_PROGRAM_H
@@ -28,10 +28,10 @@ RUNG_API void rung_view_release(rung_view *view);
 /* Bytes of forms, and of source weights that are used in place. */
 RUNG_API rung_memory rung_view_memory(const rung_view *view);
 
-/* ceiling: the largest value of symbols; those not named keep their declared maximum. Above the declared maximum or below
- * the minimum: RUNG_OUT_OF_RANGE. */
-RUNG_API RUNG_CHECKED rung_status rung_program_create(rung_template *template_, const rung_binding *ceiling, size_t count, rung_error *error,
-                                                      rung_program **out_program);
+/* ceiling: the largest value of symbols; those not named keep their declared maximum. Above the declared maximum or
+ * below the minimum: RUNG_OUT_OF_RANGE. */
+RUNG_API RUNG_CHECKED rung_status rung_program_create(rung_template *template_, const rung_binding *ceiling,
+                                                      size_t count, rung_error *error, rung_program **out_program);
 RUNG_API void rung_program_retain(rung_program *program);
 RUNG_API void rung_program_release(rung_program *program);
 
@@ -43,55 +43,62 @@ RUNG_API const char *rung_program_output_name(const rung_program *program, int s
 RUNG_API int rung_program_find_input(const rung_program *program, const char *name);
 RUNG_API int rung_program_find_output(const rung_program *program, const char *name);
 
-/* Bytes that a fresh context needs to run the program at a binding (symbols not named: their ceiling), by class: exactly
- * what will be reserved as heap and committed as pages. state counts `lengths` positions in each of `sequences` sequences.
- * packed and weights are those of the whole view, shared by all its contexts. */
+/* Bytes that a fresh context needs to run the program at a binding (symbols not named: their ceiling), by class:
+ * exactly what will be reserved as heap and committed as pages. state counts `lengths` positions in each of `sequences`
+ * sequences. packed and weights are those of the whole view, shared by all its contexts. */
 typedef struct rung_lengths {
   int sequences;
   const int64_t *length;   /* positions held by each after the run */
   int64_t capacity, chunk; /* as in rung_state_options */
 } rung_lengths;
-RUNG_API RUNG_CHECKED rung_status rung_program_memory(const rung_program *program, const rung_binding *binding, size_t count,
-                                                      const rung_lengths *lengths, rung_error *error, rung_memory *out_memory);
+RUNG_API RUNG_CHECKED rung_status rung_program_memory(const rung_program *program, const rung_binding *binding,
+                                                      size_t count, const rung_lengths *lengths, rung_error *error,
+                                                      rung_memory *out_memory);
 /* The steps, one a line: kernel, shapes, buffers with offset, size and lifetime (rung_text_free). */
-RUNG_API RUNG_CHECKED rung_status rung_program_print(const rung_program *program, rung_error *error, char **out_text, size_t *out_bytes);
+RUNG_API RUNG_CHECKED rung_status rung_program_print(const rung_program *program, rung_error *error, char **out_text,
+                                                     size_t *out_bytes);
 
 typedef struct rung_context_options {
-  size_t size;      /* sizeof(rung_context_options) */
-  int threads;      /* most threads of a run; 0: the template's */
-  uint64_t seed;    /* of the generator that random ops take from */
-  bool commit_all;  /* commit the ceiling at once, so that runs never call the allocator */
+  size_t size;     /* sizeof(rung_context_options) */
+  int threads;     /* most threads of a run; 0: the template's */
+  uint64_t seed;   /* of the generator that random ops take from */
+  bool commit_all; /* commit the ceiling at once, so that runs never call the allocator */
 } rung_context_options;
 RUNG_API rung_context_options rung_context_options_default(void);
 /* view NULL: a graph without weights. state NULL: a graph without states. The context keeps all of them alive. */
 RUNG_API RUNG_CHECKED rung_status rung_context_create(rung_template *template_, rung_view *view, rung_state *state,
-                                                      const rung_context_options *options, rung_error *error, rung_context **out_context);
+                                                      const rung_context_options *options, rung_error *error,
+                                                      rung_context **out_context);
 RUNG_API void rung_context_destroy(rung_context *context);
-/* Makes `program` (of the context's template) the one that runs: builds forms of weights that are missing in the view and
- * grows the arena's reservation. States and the random generator go on. */
+/* Makes `program` (of the context's template) the one that runs: builds forms of weights that are missing in the view
+ * and grows the arena's reservation. States and the random generator go on. */
 RUNG_API RUNG_CHECKED rung_status rung_context_use(rung_context *context, rung_program *program);
 
 /* Binds an input to memory of the caller, which must stay until the run has ended; its extents give the symbols their
  * values. Dense, aligned memory is used in place, other is copied. */
 RUNG_API RUNG_CHECKED rung_status rung_context_bind_input(rung_context *context, int slot, const rung_tensor *tensor);
-/* Memory of the context for an input of these extents, to be filled before the run; stays valid until rung_context_use or
- * a later call for the same slot. */
-RUNG_API RUNG_CHECKED rung_status rung_context_input(rung_context *context, int slot, const int64_t *extent, void **out_data);
-/* Binds an output to memory of the caller, at least as large as the actual result and dense; NULL: the context's own. */
+/* Memory of the context for an input of these extents, to be filled before the run; stays valid until rung_context_use
+ * or a later call for the same slot. */
+RUNG_API RUNG_CHECKED rung_status rung_context_input(rung_context *context, int slot, const int64_t *extent,
+                                                     void **out_data);
+/* Binds an output to memory of the caller, at least as large as the actual result and dense; NULL: the context's own.
+ */
 RUNG_API RUNG_CHECKED rung_status rung_context_bind_output(rung_context *context, int slot, const rung_tensor *tensor);
 /* Gives a symbol a value that no input fixes, or that must agree with them. Sticky until cleared with value -1. */
 RUNG_API RUNG_CHECKED rung_status rung_context_set_extent(rung_context *context, const char *symbol, int64_t value);
 
 /* Ragged batches: how many new rows each sequence of the state contributes, in the order of the rows. Fills the graph's
- * inputs for offsets, slot and past, and gives the symbols that they fix. Empty sequences are allowed; slots are distinct. */
+ * inputs for offsets, slot and past, and gives the symbols that they fix. Empty sequences are allowed; slots are
+ * distinct. */
 typedef struct rung_rows {
   int32_t slot;
   int32_t count;
 } rung_rows;
 RUNG_API RUNG_CHECKED rung_status rung_context_set_rows(rung_context *context, const rung_rows *rows, int32_t count);
 
-/* Runs. After RUNG_OK, outputs hold the results and states have advanced; after anything else, outputs are undefined and
- * states hold what they held before. Compiles nothing; within sizes and lengths already reached it calls no allocator. */
+/* Runs. After RUNG_OK, outputs hold the results and states have advanced; after anything else, outputs are undefined
+ * and states hold what they held before. Compiles nothing; within sizes and lengths already reached it calls no
+ * allocator. */
 RUNG_API RUNG_CHECKED rung_status rung_context_run(rung_context *context);
 /* Ends a run within one step; from any thread. The run returns RUNG_CANCELLED. */
 RUNG_API void rung_context_cancel(rung_context *context);

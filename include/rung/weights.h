@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Weights: a store of named tensors that any number of programs and contexts share.
  *
- * A store is counted and safe to use from several threads. Opened from a file, it refers to the file's mapped pages: nothing
- * is copied, and the file must not be changed while the store lives (a listed limit). With RUNG_SOURCE_COPY the file is read
- * into memory instead. */
+ * A store is counted and safe to use from several threads. Opened from a file, it refers to the file's mapped pages:
+ * nothing is copied, and the file must not be changed while the store lives (a listed limit). With RUNG_SOURCE_COPY the
+ * file is read into memory instead. */
 #ifndef RUNG_WEIGHTS_H
 #define RUNG_WEIGHTS_H
 
@@ -22,8 +22,8 @@ typedef struct rung_weights_options {
 } rung_weights_options;
 RUNG_API rung_weights_options rung_weights_options_default(void);
 
-/* Opens a file of weights; its format is recognised by its first bytes (GGUF versions 2 and 3). options NULL: defaults. A
- * file that is malformed in any way is refused: the message names the field or tensor and the file offset. */
+/* Opens a file of weights; its format is recognised by its first bytes (GGUF versions 2 and 3). options NULL: defaults.
+ * A file that is malformed in any way is refused: the message names the field or tensor and the file offset. */
 RUNG_API RUNG_CHECKED rung_status rung_weights_open(rung_host *host, const rung_source *source,
                                                     const rung_weights_options *options, rung_error *error,
                                                     rung_weights **out_weights);
@@ -45,9 +45,9 @@ RUNG_API bool rung_weights_at(const rung_weights *weights, size_t index, rung_we
 /* The index of a name; false if there is none. */
 RUNG_API bool rung_weights_index(const rung_weights *weights, const char *name, size_t *out_index);
 
-/* Looks for a NaN or an infinity among the numbers of a tensor, packed formats included (a scale that is no number counts
- * for its whole block). OK: all are finite. CORRUPT_FILE: one is not; the message names tensor and index, and *out_element,
- * if not NULL, is the place of the first. NOT_LOADED: no value to look at. */
+/* Looks for a NaN or an infinity among the numbers of a tensor, packed formats included (a scale that is no number
+ * counts for its whole block). OK: all are finite. CORRUPT_FILE: one is not; the message names tensor and index, and
+ * *out_element, if not NULL, is the place of the first. NOT_LOADED: no value to look at. */
 RUNG_API RUNG_CHECKED rung_status rung_weights_check_tensor(rung_weights *weights, size_t index, rung_error *error,
                                                             uint64_t *out_element);
 /* The same for all that are loaded; stops at the first. */

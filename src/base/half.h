@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Narrow floating-point formats as bit patterns: IEEE 754 binary16, bfloat16, OCP FP8 E4M3FN and E5M2, E8M0 scales, FP4
- * E2M1. Rounding is to nearest, ties to even; NaN stays NaN; f16 and bf16 overflow to infinity, float8 saturates as ONNX's
- * Cast does by default. */
+ * E2M1. Rounding is to nearest, ties to even; NaN stays NaN; f16 and bf16 overflow to infinity, float8 saturates as
+ * ONNX's Cast does by default. */
 #ifndef RUNG_BASE_HALF_H
 #define RUNG_BASE_HALF_H
 

@@ -16,8 +16,8 @@ typedef enum rung_memory_class {
 
 void rung_host_retain(rung_host *host);
 
-/* Heap. Zeroed unless said otherwise; counted under `class_`; NULL on failure or over the budget (never for class host).
- * bytes 0 gives a valid pointer that must be freed with 0. free accepts NULL. `align` 0 means 64. */
+/* Heap. Zeroed unless said otherwise; counted under `class_`; NULL on failure or over the budget (never for class
+ * host). bytes 0 gives a valid pointer that must be freed with 0. free accepts NULL. `align` 0 means 64. */
 void *rung_host_alloc(rung_host *host, rung_memory_class class_, size_t bytes, size_t align);
 void *rung_host_alloc_raw(rung_host *host, rung_memory_class class_, size_t bytes, size_t align); /* not zeroed */
 void rung_host_free(rung_host *host, rung_memory_class class_, void *p, size_t bytes);
@@ -27,21 +27,21 @@ void *rung_host_array(rung_host *host, size_t count, size_t element);
 /* Grows an array of class host to hold at least `need` elements (doubling); false on failure, the array unchanged. */
 bool rung_host_grow(rung_host *host, void **array, size_t *capacity, size_t need, size_t element);
 
-/* Address ranges for arenas, states and large forms: reserved at the ceiling, committed as needed. Without page calls in
- * the allocator a region is one heap block, committed whole. Not safe for several threads on one region. */
+/* Address ranges for arenas, states and large forms: reserved at the ceiling, committed as needed. Without page calls
+ * in the allocator a region is one heap block, committed whole. Not safe for several threads on one region. */
 typedef struct rung_region {
   rung_host *host;
   uint8_t *base;
-  size_t reserved;  /* bytes of addresses, a multiple of the page */
-  size_t committed; /* bytes counted under class_ */
+  size_t reserved;     /* bytes of addresses, a multiple of the page */
+  size_t committed;    /* bytes counted under class_ */
   uint32_t *page_bits; /* one bit a page: committed; class host */
   rung_memory_class class_;
   bool heap;
 } rung_region;
 rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_class class_, size_t bytes,
                              rung_error *error);
-/* Commits [offset, offset + bytes), rounded out to pages; already committed pages are kept. Over the budget or refused by
- * the allocator: a status that names the bytes, nothing changed. */
+/* Commits [offset, offset + bytes), rounded out to pages; already committed pages are kept. Over the budget or refused
+ * by the allocator: a status that names the bytes, nothing changed. */
 rung_status rung_region_commit(rung_region *region, size_t offset, size_t bytes, rung_error *error);
 /* Gives back whole pages inside the range. */
 void rung_region_decommit(rung_region *region, size_t offset, size_t bytes);
@@ -58,9 +58,16 @@ rung_status rung_host_would_fit(const rung_host *host, uint64_t bytes, const cha
 void rung_host_log(rung_host *host, rung_log_level level, const char *format, ...) RUNG_PRINTF(3, 4);
 void rung_progress(rung_host *host, const char *what, uint64_t done, uint64_t total);
 
-/* Fault injection for tests: when set, called before each allocation (reserving addresses too), commit, thread start, map
- * and read (opening and writing files too) with the kind; true makes that call fail. NULL in use. */
-typedef enum rung_fault { RUNG_FAULT_ALLOC, RUNG_FAULT_COMMIT, RUNG_FAULT_THREAD, RUNG_FAULT_MAP, RUNG_FAULT_READ, RUNG_FAULTS } rung_fault;
+/* Fault injection for tests: when set, called before each allocation (reserving addresses too), commit, thread start,
+ * map and read (opening and writing files too) with the kind; true makes that call fail. NULL in use. */
+typedef enum rung_fault {
+  RUNG_FAULT_ALLOC,
+  RUNG_FAULT_COMMIT,
+  RUNG_FAULT_THREAD,
+  RUNG_FAULT_MAP,
+  RUNG_FAULT_READ,
+  RUNG_FAULTS
+} rung_fault;
 typedef bool rung_fault_fn(void *self, rung_fault kind);
 void rung_host_set_fault(rung_host *host, rung_fault_fn *fn, void *self);
 bool rung_host_fault(rung_host *host, rung_fault kind); /* asked by base/ at each such call; host NULL: false */

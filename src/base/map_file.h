@@ -19,8 +19,8 @@ typedef struct rung_map {
 
 rung_status rung_map_open(rung_map *map, rung_host *host, const rung_source *source, rung_error *error);
 void rung_map_close(rung_map *map); /* zeroed allowed */
-/* Tells the system that the pages inside [offset, offset + bytes) will not be needed soon: resident memory shrinks, later
- * reads fetch them again. Nothing for sources that we do not own. Returns the bytes let go. */
+/* Tells the system that the pages inside [offset, offset + bytes) will not be needed soon: resident memory shrinks,
+ * later reads fetch them again. Nothing for sources that we do not own. Returns the bytes let go. */
 uint64_t rung_map_let_go(const rung_map *map, uint64_t offset, uint64_t bytes);
 void rung_map_will_need(const rung_map *map, uint64_t offset, uint64_t bytes);
 
@@ -28,7 +28,8 @@ void rung_map_will_need(const rung_map *map, uint64_t offset, uint64_t bytes);
 typedef struct rung_writer rung_writer;
 rung_status rung_writer_open(rung_host *host, const char *path, rung_error *error, rung_writer **out_writer);
 rung_status rung_writer_put(rung_writer *writer, const void *data, size_t bytes, rung_error *error);
-rung_status rung_writer_commit(rung_writer *writer, rung_error *error); /* flush, rename; the writer is gone either way */
+rung_status rung_writer_commit(rung_writer *writer,
+                               rung_error *error); /* flush, rename; the writer is gone either way */
 void rung_writer_discard(rung_writer *writer);
 
 #endif

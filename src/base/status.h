@@ -13,7 +13,8 @@
  * character boundary. */
 rung_status rung_fail(rung_error *error, rung_status status, const char *format, ...) RUNG_PRINTF(3, 4);
 rung_status rung_fail_v(rung_error *error, rung_status status, const char *format, va_list args) RUNG_PRINTF(3, 0);
-/* Puts "where: " before the message that is there, for callers that know more about the place. Returns error's status. */
+/* Puts "where: " before the message that is there, for callers that know more about the place. Returns error's status.
+ */
 rung_status rung_fail_prefix(rung_error *error, rung_status status, const char *format, ...) RUNG_PRINTF(3, 4);
 
 #endif

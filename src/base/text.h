@@ -19,7 +19,7 @@ void rung_text_printf(rung_text *text, const char *format, ...) RUNG_PRINTF(2, 3
 /* The shortest decimal that reads back as the same double; inf, -inf, nan as such. */
 void rung_text_double(rung_text *text, double value);
 void rung_text_quoted(rung_text *text, const char *data, size_t length); /* "..." with \" \\ \n \t \xHH */
-rung_status rung_text_status(const rung_text *text, rung_error *error); /* OUT_OF_MEMORY if failed */
+rung_status rung_text_status(const rung_text *text, rung_error *error);  /* OUT_OF_MEMORY if failed */
 
 /* Locale-independent; *end is set behind what was read; false if nothing was read or it does not fit. */
 bool rung_parse_i64(const char *text, const char *limit, int64_t *out, const char **end);

@@ -9,12 +9,16 @@
 
 #include "base/half.h"
 
+/* clang-format off */
 #define BLOCK_LIST(X)                                                                                          \
   X(Q4_0)                                                                                                      \
   X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ1_S) X(IQ1_M) X(IQ2_XXS) \
       X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S) X(IQ4_NL) X(IQ4_XS) X(TQ1_0) X(TQ2_0) X(MXFP4) X(A8)
+/* clang-format on */
+/* clang-format off */
 #define ENCODER_LIST(X) \
   X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q8_1) X(Q4_K) X(Q5_K) X(Q6_K) X(TQ1_0) X(TQ2_0) X(MXFP4) X(A8)
+/* clang-format on */
 
 #define X(NAME) void rung_decode_##NAME(const void *source, float *out, size_t n);
 BLOCK_LIST(X)

@@ -75,8 +75,8 @@ void rung_dims_release(rung_dims *dims);
 /* All constructors give {0} on failure (out of memory, overflow of a constant, division by a dim that can be 0, an
  * expression beyond the limits of dim_poly.h); dims->failure and dims->reason say why. INT64_MIN is no constant. */
 rung_dim rung_dims_constant(rung_dims *dims, int64_t value);
-/* Names are identifiers ([A-Za-z_][A-Za-z0-9_.]*, at most 63 bytes, not min, max or none); importers rename what is not. The
- * same name with the same range is the same symbol. */
+/* Names are identifiers ([A-Za-z_][A-Za-z0-9_.]*, at most 63 bytes, not min, max or none); importers rename what is
+ * not. The same name with the same range is the same symbol. */
 rung_dim rung_dims_symbol(rung_dims *dims, const char *name, int64_t lo, int64_t hi);
 /* A symbol that a step binds, at most `bound` ({0}: no bound). NULL or "": a fresh name; a name in use is refused.
  * Shape rules call rung_infer_symbol (ir/op.h) instead, so that inferring again finds the same symbol. */

@@ -39,8 +39,8 @@ static inline bool rung_type_is_block(rung_type type) {
   return row && row->block > 1;
 }
 
-/* The a8 block of quantize_rows (design: one layout for all variants). sum_low and sum_high are the sums of q[0..15] and
- * q[16..31]. scale = max|x| / 127 (0 for a block of zeros); q = round-to-nearest-even(x / scale). */
+/* The a8 block of quantize_rows (design: one layout for all variants). sum_low and sum_high are the sums of q[0..15]
+ * and q[16..31]. scale = max|x| / 127 (0 for a block of zeros); q = round-to-nearest-even(x / scale). */
 typedef struct rung_a8 {
   int8_t q[32];
   float scale;

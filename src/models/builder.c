@@ -11,15 +11,18 @@
 
 static rung_status check_count(const char *key, int64_t value, int64_t lo, int64_t hi, rung_error *error) {
   if (value >= lo && value <= hi) return RUNG_OK;
-  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s is %" PRId64 ", expected %" PRId64 "..%" PRId64, key, value, lo, hi);
+  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s is %" PRId64 ", expected %" PRId64 "..%" PRId64, key, value,
+                   lo, hi);
 }
 
-rung_status rung_metadata_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi, rung_error *error, int64_t *out) {
+rung_status rung_metadata_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi, rung_error *error,
+                                int64_t *out) {
   RUNG_TRY(meta->i64(meta->self, key, error, out));
   return check_count(key, *out, lo, hi, error);
 }
 
-rung_status rung_metadata_maybe_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi, rung_error *error, int64_t *in_out) {
+rung_status rung_metadata_maybe_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi,
+                                      rung_error *error, int64_t *in_out) {
   int64_t value;
   const rung_status status = meta->i64(meta->self, key, error, &value);
   if (status == RUNG_NOT_FOUND) return RUNG_OK;
@@ -57,19 +60,26 @@ rung_status rung_configure_transformer(const rung_metadata *meta, rung_config *c
   c->kv_heads = c->heads;
   RUNG_TRY(rung_metadata_maybe_count(meta, "attention.head_count_kv", 1, c->heads, error, &c->kv_heads));
   if (c->heads % c->kv_heads)
-    return rung_fail(error, RUNG_CORRUPT_FILE, "metadata attention.head_count is %" PRId64 ", no multiple of attention.head_count_kv, %" PRId64, c->heads,
-                     c->kv_heads);
+    return rung_fail(error, RUNG_CORRUPT_FILE,
+                     "metadata attention.head_count is %" PRId64 ", no multiple of attention.head_count_kv, %" PRId64,
+                     c->heads, c->kv_heads);
   if (!c->head_dim) c->head_dim = c->width / c->heads;
   RUNG_TRY(rung_metadata_maybe_count(meta, "attention.key_length", 1, 1 << 16, error, &c->head_dim));
   if (c->head_dim < 1)
-    return rung_fail(error, RUNG_CORRUPT_FILE, "metadata attention.head_count %" PRId64 " is larger than embedding_length %" PRId64, c->heads, c->width);
+    return rung_fail(error, RUNG_CORRUPT_FILE,
+                     "metadata attention.head_count %" PRId64 " is larger than embedding_length %" PRId64, c->heads,
+                     c->width);
   int64_t value_dim = c->head_dim;
   RUNG_TRY(rung_metadata_maybe_count(meta, "attention.value_length", 1, 1 << 16, error, &value_dim));
   if (value_dim != c->head_dim)
-    return rung_fail(error, RUNG_UNSUPPORTED, "metadata attention.value_length is %" PRId64 ", other than attention.key_length, %" PRId64, value_dim, c->head_dim);
+    return rung_fail(error, RUNG_UNSUPPORTED,
+                     "metadata attention.value_length is %" PRId64 ", other than attention.key_length, %" PRId64,
+                     value_dim, c->head_dim);
   c->rope_dims = c->head_dim;
   RUNG_TRY(rung_metadata_maybe_count(meta, "rope.dimension_count", 2, c->head_dim, error, &c->rope_dims));
-  if (c->rope_dims % 2) return rung_fail(error, RUNG_CORRUPT_FILE, "metadata rope.dimension_count is %" PRId64 ", expected an even number", c->rope_dims);
+  if (c->rope_dims % 2)
+    return rung_fail(error, RUNG_CORRUPT_FILE, "metadata rope.dimension_count is %" PRId64 ", expected an even number",
+                     c->rope_dims);
   RUNG_TRY(rung_metadata_count(meta, "context_length", 1, INT32_MAX, error, &c->context));
   RUNG_TRY(rung_metadata_number(meta, "attention.layer_norm_rms_epsilon", error, &c->norm_epsilon));
   if (c->rope_base == 0) c->rope_base = 1e4;
@@ -103,7 +113,8 @@ rung_value rung_model_weight(rung_builder *b, const char *name, int rank, const 
     char want[96], have[96];
     shape_text(want, sizeof want, rank, extent);
     shape_text(have, sizeof have, entry->rank, entry->extent);
-    rung_graph_fail(b->graph, RUNG_SHAPE_MISMATCH, "tensor \"%s\" is [%s], the metadata makes it [%s]", name, have, want);
+    rung_graph_fail(b->graph, RUNG_SHAPE_MISMATCH, "tensor \"%s\" is [%s], the metadata makes it [%s]", name, have,
+                    want);
     return rung_build_null();
   }
   return rung_graph_weight(b->graph, name, entry->type, rank, extent);
@@ -140,7 +151,8 @@ rung_value rung_norm(rung_builder *b, const char *name, rung_value x, int64_t wi
 }
 
 rung_value rung_split_heads(rung_builder *b, rung_value x, int64_t heads, int64_t dim) {
-  const rung_dim extent[3] = {b->rows, rung_graph_constant_dim(b->graph, heads), rung_graph_constant_dim(b->graph, dim)};
+  const rung_dim extent[3] = {b->rows, rung_graph_constant_dim(b->graph, heads),
+                              rung_graph_constant_dim(b->graph, dim)};
   return rung_build_reshape(b->graph, x, 3, extent);
 }
 
@@ -150,19 +162,26 @@ rung_value rung_join_heads(rung_builder *b, rung_value x, int64_t heads, int64_t
 }
 
 rung_value rung_rotate(rung_builder *b, rung_value x, int32_t mode, double base, double scale, rung_value factors) {
-  const rung_rope_attrs attrs = {.dims = b->config->rope_dims, .base = base, .scale = scale, .magnitude = 1, .mode = mode};
+  const rung_rope_attrs attrs = {
+      .dims = b->config->rope_dims, .base = base, .scale = scale, .magnitude = 1, .mode = mode};
   return rung_graph_op(b->graph, &rung_op_rope, (rung_value[]){x, b->positions, factors}, factors.id ? 3 : 2, &attrs);
 }
 
 rung_value rung_attend(rung_builder *b, rung_value q, rung_value k, rung_value v, int64_t window, double scale) {
   char name[32];
   snprintf(name, sizeof name, "kv.%" PRId64, b->layer);
-  const rung_state_desc desc = {.size = sizeof desc, .kind = RUNG_STATE_KV, .type = b->kv, .rank = 3,
-                                .extent = {b->config->kv_heads, b->config->head_dim, b->config->head_dim}, .window = window};
+  const rung_state_desc desc = {.size = sizeof desc,
+                                .kind = RUNG_STATE_KV,
+                                .type = b->kv,
+                                .rank = 3,
+                                .extent = {b->config->kv_heads, b->config->head_dim, b->config->head_dim},
+                                .window = window};
   const rung_value state = rung_graph_state(b->graph, name, &desc);
-  const rung_value next = rung_graph_op(b->graph, &rung_op_append, (rung_value[]){state, k, v, b->offsets, b->slot, b->past}, 6, NULL);
+  const rung_value next =
+      rung_graph_op(b->graph, &rung_op_append, (rung_value[]){state, k, v, b->offsets, b->slot, b->past}, 6, NULL);
   const rung_attention_kv_attrs attrs = {.scale = scale, .window = window};
-  return rung_graph_op(b->graph, &rung_op_attention_kv, (rung_value[]){q, next, b->offsets, b->slot, b->past}, 5, &attrs);
+  return rung_graph_op(b->graph, &rung_op_attention_kv, (rung_value[]){q, next, b->offsets, b->slot, b->past}, 5,
+                       &attrs);
 }
 
 rung_value rung_embed(rung_builder *b, rung_value ids) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Architecture families: metadata to a configuration, configuration to a graph. One file each, written to be read beside
- * the paper; registry.c lists them. */
+ * Architecture families: metadata to a configuration, configuration to a graph. One file each, written to be read
+ * beside the paper; registry.c lists them. */
 #ifndef RUNG_MODELS_FAMILY_H
 #define RUNG_MODELS_FAMILY_H
 
@@ -15,10 +15,12 @@ typedef struct rung_metadata {
   rung_status (*f64)(const void *self, const char *key, rung_error *error, double *out);
 } rung_metadata;
 /* Required values, within a range that makes sense: the message names the key and what it holds. */
-rung_status rung_metadata_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi, rung_error *error, int64_t *out);
+rung_status rung_metadata_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi, rung_error *error,
+                                int64_t *out);
 rung_status rung_metadata_number(const rung_metadata *meta, const char *key, rung_error *error, double *out);
 /* Missing ones leave the default that *in_out holds. */
-rung_status rung_metadata_maybe_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi, rung_error *error, int64_t *in_out);
+rung_status rung_metadata_maybe_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi,
+                                      rung_error *error, int64_t *in_out);
 rung_status rung_metadata_maybe_number(const rung_metadata *meta, const char *key, rung_error *error, double *in_out);
 
 /* What the families have in common. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Gemma 3 (technical report, 2025): scaled embeddings, norms before and after both halves of a layer, norms of queries and
- * keys, and five layers with a sliding window and a rotary base of their own for each that sees everything. GGUF files hold
- * every norm weight with the family's "1 +" already added. */
+ * Gemma 3 (technical report, 2025): scaled embeddings, norms before and after both halves of a layer, norms of queries
+ * and keys, and five layers with a sliding window and a rotary base of their own for each that sees everything. GGUF
+ * files hold every norm weight with the family's "1 +" already added. */
 #include <math.h>
 
 #include "models/family.h"
@@ -33,7 +33,8 @@ static rung_value attention(rung_builder *b, rung_value x) {
   const rung_value v = rung_split_heads(b, rung_linear(b, "attn_v", h, c->width, kv_width), c->kv_heads, c->head_dim);
   q = rung_rotate(b, rung_norm(b, "attn_q_norm", q, c->head_dim), RUNG_ROPE_HALF, base, scale, rung_build_null());
   k = rung_rotate(b, rung_norm(b, "attn_k_norm", k, c->head_dim), RUNG_ROPE_HALF, base, scale, rung_build_null());
-  const rung_value y = rung_join_heads(b, rung_attend(b, q, k, v, global ? 0 : c->window, c->attention_scale), c->heads, c->head_dim);
+  const rung_value y =
+      rung_join_heads(b, rung_attend(b, q, k, v, global ? 0 : c->window, c->attention_scale), c->heads, c->head_dim);
   const rung_value projected = rung_linear(b, "attn_output", y, q_width, c->width);
   return rung_build_add(b->graph, x, rung_norm(b, "post_attention_norm", projected, c->width));
 }

@@ -35,25 +35,38 @@ struct rung_generator {
 };
 
 rung_generate_options rung_generate_options_default(void) {
-  return (rung_generate_options){.size = sizeof(rung_generate_options), .sequences = 1, .chunk = 512, .kv = RUNG_TYPE_F16};
+  return (rung_generate_options){
+      .size = sizeof(rung_generate_options), .sequences = 1, .chunk = 512, .kv = RUNG_TYPE_F16};
 }
 
 rung_sample_options rung_sample_options_default(void) {
-  return (rung_sample_options){.size = sizeof(rung_sample_options), .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
+  return (rung_sample_options){
+      .size = sizeof(rung_sample_options), .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
 }
 
 static rung_status check_options(const rung_model *m, rung_generate_options *o, rung_error *error) {
-  if (o->size != sizeof *o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: options.size is %zu, expected %zu", o->size, sizeof *o);
+  if (o->size != sizeof *o)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: options.size is %zu, expected %zu", o->size, sizeof *o);
   if (o->sequences < 1 || o->sequences > RUNG_MAX_SEQUENCES)
-    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: %d sequences; 1..%d are possible", o->sequences, RUNG_MAX_SEQUENCES);
-  if (o->context < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a context of %" PRId64 " positions; at least 1 is needed", o->context);
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: %d sequences; 1..%d are possible", o->sequences,
+                     RUNG_MAX_SEQUENCES);
+  if (o->context < 0)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT,
+                     "generator: a context of %" PRId64 " positions; at least 1 is needed", o->context);
   if (!o->context) o->context = m->config.context < 4096 ? m->config.context : 4096;
-  if (o->chunk < 1) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a chunk of %" PRId64 " rows; at least 1 is needed", o->chunk);
+  if (o->chunk < 1)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a chunk of %" PRId64 " rows; at least 1 is needed",
+                     o->chunk);
   if (o->chunk < o->sequences) o->chunk = o->sequences; /* every sequence must be able to go on in one run */
-  if (o->chunk > RUNG_MAX_CHUNK) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a chunk of %" PRId64 " rows; at most %d", o->chunk, RUNG_MAX_CHUNK);
+  if (o->chunk > RUNG_MAX_CHUNK)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a chunk of %" PRId64 " rows; at most %d", o->chunk,
+                     RUNG_MAX_CHUNK);
   if (o->kv != RUNG_TYPE_F32 && o->kv != RUNG_TYPE_F16)
-    return rung_fail(error, RUNG_UNSUPPORTED, "generator: keys and values as %s; f32 and f16 are supported", rung_type_name(o->kv));
-  if (o->logits < 0 || o->logits > o->chunk) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: logits of %" PRId64 " rows of %" PRId64, o->logits, o->chunk);
+    return rung_fail(error, RUNG_UNSUPPORTED, "generator: keys and values as %s; f32 and f16 are supported",
+                     rung_type_name(o->kv));
+  if (o->logits < 0 || o->logits > o->chunk)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: logits of %" PRId64 " rows of %" PRId64, o->logits,
+                     o->chunk);
   return RUNG_OK;
 }
 
@@ -77,7 +90,8 @@ static rung_status make_sequences(rung_generator *g, rung_error *error) {
   g->rows = rung_host_array(g->host, n, sizeof *g->rows);
   g->ids = rung_host_array(g->host, (size_t)g->options.chunk, sizeof *g->ids);
   g->wanted = rung_host_array(g->host, n, sizeof *g->wanted);
-  if (!g->sequence || !g->rows || !g->ids || !g->wanted) return rung_fail(error, RUNG_OUT_OF_MEMORY, "generator: out of memory");
+  if (!g->sequence || !g->rows || !g->ids || !g->wanted)
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "generator: out of memory");
   for (int32_t i = 0; i < g->options.sequences; i++) {
     rung_sampler_options so = rung_sampler_options_default();
     RUNG_TRY(rung_sampler_init(&g->sequence[i].sampler, &so, error));
@@ -101,8 +115,10 @@ static rung_status fill(rung_generator *g, rung_error *error) {
   return make_sequences(g, error);
 }
 
-rung_status rung_generator_create(rung_model *model, const rung_generate_options *options, rung_error *error, rung_generator **out_generator) {
-  if (!model || !out_generator) return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: model and out_generator are required");
+rung_status rung_generator_create(rung_model *model, const rung_generate_options *options, rung_error *error,
+                                  rung_generator **out_generator) {
+  if (!model || !out_generator)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: model and out_generator are required");
   rung_generate_options o = options ? *options : rung_generate_options_default();
   RUNG_TRY(check_options(model, &o, error));
   rung_generator *g = rung_host_alloc(model->host, RUNG_MEMORY_host, sizeof *g, 0);
@@ -125,7 +141,8 @@ void rung_generator_destroy(rung_generator *g) {
   if (!g) return;
   const size_t n = (size_t)g->options.sequences;
   for (size_t i = 0; g->sequence && i < n; i++)
-    rung_host_free(g->host, RUNG_MEMORY_host, g->sequence[i].pending, g->sequence[i].capacity * sizeof *g->sequence[i].pending);
+    rung_host_free(g->host, RUNG_MEMORY_host, g->sequence[i].pending,
+                   g->sequence[i].capacity * sizeof *g->sequence[i].pending);
   rung_host_free(g->host, RUNG_MEMORY_host, g->sequence, n * sizeof *g->sequence);
   rung_host_free(g->host, RUNG_MEMORY_host, g->rows, n * sizeof *g->rows);
   rung_host_free(g->host, RUNG_MEMORY_host, g->ids, (size_t)g->options.chunk * sizeof *g->ids);
@@ -146,21 +163,30 @@ uint64_t rung_generator_runs(const rung_generator *g) { return g ? g->runs : 0; 
 rung_context *rung_generator_context(rung_generator *g) { return g ? g->context : NULL; }
 rung_state *rung_generator_state(rung_generator *g) { return g ? g->state : NULL; }
 const rung_program *rung_generator_program(const rung_generator *g) { return g ? g->program : NULL; }
-int64_t rung_generator_length(const rung_generator *g, int32_t slot) { return g ? rung_state_length(g->state, slot) : 0; }
+int64_t rung_generator_length(const rung_generator *g, int32_t slot) {
+  return g ? rung_state_length(g->state, slot) : 0;
+}
 
 static rung_status check_slot(rung_generator *g, int32_t slot) {
   if (!g) return RUNG_INVALID_ARGUMENT;
   g->error = (rung_error){0};
   if (slot < 0 || slot >= g->options.sequences)
-    return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "generator: there is no slot %d, only %d", slot, g->options.sequences);
+    return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "generator: there is no slot %d, only %d", slot,
+                     g->options.sequences);
   return RUNG_OK;
 }
 
 rung_status rung_generator_sampling(rung_generator *g, int32_t slot, const rung_sample_options *options) {
   RUNG_TRY(check_slot(g, slot));
   const rung_sample_options o = options ? *options : rung_sample_options_default();
-  if (o.size != sizeof o) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "sampling: options.size is %zu, expected %zu", o.size, sizeof o);
-  const rung_sampler_options so = {.size = sizeof so, .temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p, .min_p = o.min_p, .seed = o.seed};
+  if (o.size != sizeof o)
+    return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "sampling: options.size is %zu, expected %zu", o.size, sizeof o);
+  const rung_sampler_options so = {.size = sizeof so,
+                                   .temperature = o.temperature,
+                                   .top_k = o.top_k,
+                                   .top_p = o.top_p,
+                                   .min_p = o.min_p,
+                                   .seed = o.seed};
   rung_sampler sampler;
   RUNG_TRY(rung_sampler_init(&sampler, &so, &g->error));
   const size_t bytes = rung_sampler_scratch(&sampler, g->model->config.vocabulary);
@@ -181,11 +207,14 @@ rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t
   if (count && !ids) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "prompt: no ids");
   for (size_t i = 0; i < count; i++)
     if (ids[i] < 0 || ids[i] >= g->model->config.vocabulary)
-      return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "prompt: id %zu is %d, the vocabulary has %" PRId64, i, ids[i], g->model->config.vocabulary);
+      return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "prompt: id %zu is %d, the vocabulary has %" PRId64, i, ids[i],
+                       g->model->config.vocabulary);
   const size_t left = s->count - s->read;
   const uint64_t total = (uint64_t)rung_state_length(g->state, slot) + left + count;
   if (total > (uint64_t)g->options.context)
-    return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "prompt: slot %d would hold %" PRIu64 " positions, the context has %" PRId64, slot, total, g->options.context);
+    return rung_fail(&g->error, RUNG_OUT_OF_RANGE,
+                     "prompt: slot %d would hold %" PRIu64 " positions, the context has %" PRId64, slot, total,
+                     g->options.context);
   if (left && s->read) memmove(s->pending, s->pending + s->read, left * sizeof *s->pending);
   s->count = left;
   s->read = 0;
@@ -213,29 +242,35 @@ void rung_generator_pause(rung_generator *g, int32_t slot) {
 }
 
 /* The graph's gathers would take negative indices as counted from the end; no caller means that. */
-static rung_status check_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids, const int32_t *wanted, int32_t wanted_count,
-                             int64_t *out_total) {
+static rung_status check_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids,
+                             const int32_t *wanted, int32_t wanted_count, int64_t *out_total) {
   int64_t total = 0;
   if (count < 0 || (count && !rows) || wanted_count < 0 || (wanted_count && !wanted))
     return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "run: %d sequences, %d rows wanted", count, wanted_count);
   for (int32_t i = 0; i < count; i++) {
-    if (rows[i].count < 0) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "run: entry %d has %d rows", i, rows[i].count);
+    if (rows[i].count < 0)
+      return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "run: entry %d has %d rows", i, rows[i].count);
     total += rows[i].count;
   }
-  if (total > g->options.chunk) return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: %" PRId64 " rows, the chunk is %" PRId64, total, g->options.chunk);
-  if (wanted_count > g->logits) return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: %d rows wanted, at most %" PRId64, wanted_count, g->logits);
+  if (total > g->options.chunk)
+    return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: %" PRId64 " rows, the chunk is %" PRId64, total,
+                     g->options.chunk);
+  if (wanted_count > g->logits)
+    return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: %d rows wanted, at most %" PRId64, wanted_count, g->logits);
   if (total && !ids) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "run: no ids");
   for (int64_t i = 0; i < total; i++)
     if (ids[i] < 0 || ids[i] >= g->model->config.vocabulary)
-      return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: id %" PRId64 " is %d, the vocabulary has %" PRId64, i, ids[i], g->model->config.vocabulary);
+      return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: id %" PRId64 " is %d, the vocabulary has %" PRId64, i,
+                       ids[i], g->model->config.vocabulary);
   for (int32_t i = 0; i < wanted_count; i++)
-    if (wanted[i] < 0 || wanted[i] >= total) return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: row %d is wanted of %" PRId64, wanted[i], total);
+    if (wanted[i] < 0 || wanted[i] >= total)
+      return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "run: row %d is wanted of %" PRId64, wanted[i], total);
   *out_total = total;
   return RUNG_OK;
 }
 
-rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids, const int32_t *wanted, int32_t wanted_count,
-                               const float **out_logits) {
+rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids,
+                               const int32_t *wanted, int32_t wanted_count, const float **out_logits) {
   if (!g) return RUNG_INVALID_ARGUMENT;
   g->error = (rung_error){0};
   int64_t total;
@@ -256,10 +291,12 @@ rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t
 }
 
 /* What each live slot puts into the next run: those that go on come first with one id each, so that long prompts never
- * make them wait; the rest of the chunk is shared by those that read. A slot's last id waits for a run that has room for its
- * logits; where there are fewer of these than slots, each run begins with another slot, so that none waits forever. */
+ * make them wait; the rest of the chunk is shared by those that read. A slot's last id waits for a run that has room
+ * for its logits; where there are fewer of these than slots, each run begins with another slot, so that none waits
+ * forever. */
 static int32_t gather_rows(rung_generator *g, int32_t *out_wanted) {
-  const int32_t sequences = g->options.sequences, turn = g->logits < sequences ? (int32_t)(g->runs % (uint64_t)sequences) : 0;
+  const int32_t sequences = g->options.sequences,
+                turn = g->logits < sequences ? (int32_t)(g->runs % (uint64_t)sequences) : 0;
   int64_t room = g->options.chunk;
   int32_t n = 0, wanted = 0, row = 0;
   for (int pass = 0; pass < 2; pass++) {
@@ -290,7 +327,8 @@ static rung_status take_token(rung_generator *g, int32_t slot, const float *logi
   sequence *s = &g->sequence[slot];
   const int64_t vocabulary = g->model->config.vocabulary;
   int32_t id;
-  RUNG_TRY(rung_sampler_pick(&s->sampler, logits + (int64_t)s->wanted * vocabulary, vocabulary, g->scratch, &g->error, &id));
+  RUNG_TRY(
+      rung_sampler_pick(&s->sampler, logits + (int64_t)s->wanted * vocabulary, vocabulary, g->scratch, &g->error, &id));
   *out = (rung_token){.slot = slot, .id = id, .end = rung_model_is_end(g->model, id)};
   if (out->end || rung_state_length(g->state, slot) >= g->options.context) {
     s->live = false; /* the last slot of the context is used: the token is given, nothing follows it */
@@ -319,7 +357,8 @@ rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *o
   return RUNG_OK;
 }
 
-rung_status rung_generator_memory(const rung_generator *g, int64_t rows, int64_t length, rung_error *error, rung_memory *out_memory) {
+rung_status rung_generator_memory(const rung_generator *g, int64_t rows, int64_t length, rung_error *error,
+                                  rung_memory *out_memory) {
   if (!g || !out_memory || length < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "memory: an argument is missing");
   const int32_t n = g->options.sequences;
   int64_t *lengths = rung_host_array(g->host, (size_t)n, sizeof *lengths);

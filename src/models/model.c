@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-rung_model_options rung_model_options_default(void) { return (rung_model_options){.size = sizeof(rung_model_options), .quant = RUNG_QUANT_FAST}; }
+rung_model_options rung_model_options_default(void) {
+  return (rung_model_options){.size = sizeof(rung_model_options), .quant = RUNG_QUANT_FAST};
+}
 
 /* ---- metadata of a GGUF file, keys prefixed by the architecture */
 
@@ -41,14 +43,15 @@ static rung_status find_family(rung_model *m, prefixed *p, rung_error *error) {
       const int n = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", rung_family_at(i)->architecture);
       if (n > 0 && used + (size_t)n < sizeof known) used += (size_t)n;
     }
-    return rung_fail(error, RUNG_UNSUPPORTED, "architecture \"%.*s\" is not supported; there are: %s", (int)(name.length < 64 ? name.length : 64), name.data,
-                     known);
+    return rung_fail(error, RUNG_UNSUPPORTED, "architecture \"%.*s\" is not supported; there are: %s",
+                     (int)(name.length < 64 ? name.length : 64), name.data, known);
   }
   snprintf(p->architecture, sizeof p->architecture, "%s", m->family->architecture);
   rung_gguf_text title;
   rung_error ignored;
   if (!rung_gguf_get_text(m->gguf, "general.name", &ignored, &title))
-    snprintf(m->name, sizeof m->name, "%.*s", (int)(title.length < sizeof m->name ? title.length : sizeof m->name - 1), title.data);
+    snprintf(m->name, sizeof m->name, "%.*s", (int)(title.length < sizeof m->name ? title.length : sizeof m->name - 1),
+             title.data);
   return RUNG_OK;
 }
 
@@ -57,13 +60,17 @@ static rung_status find_vocabulary(rung_model *m, rung_error *error) {
   const rung_tensor_entry *entry = rung_weights_find(m->weights, "token_embd.weight");
   if (!entry) return rung_fail(error, RUNG_NOT_FOUND, "the model has no tensor \"token_embd.weight\"");
   if (entry->rank != 2 || entry->extent[1] != m->config.width)
-    return rung_fail(error, RUNG_SHAPE_MISMATCH, "tensor \"token_embd.weight\" is [%" PRId64 ",%" PRId64 "], the metadata makes it [vocabulary,%" PRId64 "]",
+    return rung_fail(error, RUNG_SHAPE_MISMATCH,
+                     "tensor \"token_embd.weight\" is [%" PRId64 ",%" PRId64
+                     "], the metadata makes it [vocabulary,%" PRId64 "]",
                      entry->rank > 0 ? entry->extent[0] : 0, entry->rank > 1 ? entry->extent[1] : 0, m->config.width);
   m->config.vocabulary = entry->extent[0];
   rung_gguf_entry tokens;
-  if (rung_gguf_find(m->gguf, "tokenizer.ggml.tokens", &tokens) && tokens.array && tokens.count > (uint64_t)m->config.vocabulary)
-    return rung_fail(error, RUNG_CORRUPT_FILE, "tokenizer.ggml.tokens has %" PRIu64 " entries, token_embd.weight has %" PRId64 " rows", tokens.count,
-                     m->config.vocabulary);
+  if (rung_gguf_find(m->gguf, "tokenizer.ggml.tokens", &tokens) && tokens.array &&
+      tokens.count > (uint64_t)m->config.vocabulary)
+    return rung_fail(error, RUNG_CORRUPT_FILE,
+                     "tokenizer.ggml.tokens has %" PRIu64 " entries, token_embd.weight has %" PRId64 " rows",
+                     tokens.count, m->config.vocabulary);
   return RUNG_OK;
 }
 
@@ -98,7 +105,8 @@ static rung_status build(rung_model *m, rung_type kv, rung_error *error, rung_gr
   return RUNG_OK;
 }
 
-rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_error *error, rung_template **out_template) {
+rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_error *error,
+                                rung_template **out_template) {
   rung_mutex_lock(&m->lock);
   rung_compiled *c = m->compiled;
   while (c && (c->kv != kv || c->threads != threads)) c = c->next;
@@ -132,7 +140,8 @@ rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_e
   return status;
 }
 
-static rung_status plan(rung_model *m, rung_compiled *c, int64_t chunk, int64_t sequences, int64_t logits, rung_error *error, rung_planned **out_planned) {
+static rung_status plan(rung_model *m, rung_compiled *c, int64_t chunk, int64_t sequences, int64_t logits,
+                        rung_error *error, rung_planned **out_planned) {
   for (rung_planned *p = c->planned; p; p = p->next) {
     if (p->chunk != chunk || p->sequences != sequences || p->logits != logits) continue;
     *out_planned = p;
@@ -151,13 +160,14 @@ static rung_status plan(rung_model *m, rung_compiled *c, int64_t chunk, int64_t 
   return RUNG_OK;
 }
 
-rung_status rung_model_program(rung_model *m, rung_template *template_, int64_t chunk, int64_t sequences, int64_t logits, rung_error *error,
-                               rung_program **out_program) {
+rung_status rung_model_program(rung_model *m, rung_template *template_, int64_t chunk, int64_t sequences,
+                               int64_t logits, rung_error *error, rung_program **out_program) {
   rung_mutex_lock(&m->lock);
   rung_compiled *c = m->compiled;
   while (c && c->template_ != template_) c = c->next;
   rung_planned *planned = NULL;
-  const rung_status status = c ? plan(m, c, chunk, sequences, logits, error, &planned) : rung_fail(error, RUNG_INTERNAL, "model: an unknown template");
+  const rung_status status = c ? plan(m, c, chunk, sequences, logits, error, &planned)
+                               : rung_fail(error, RUNG_INTERNAL, "model: an unknown template");
   if (!status) {
     planned->users++;
     *out_program = planned->program;
@@ -183,8 +193,8 @@ void rung_model_program_done(rung_model *m, rung_program *program) {
   rung_mutex_unlock(&m->lock);
 }
 
-/* Tensors that the family does not read are no error (files carry such things), but nobody should have to guess: the log
- * names them. */
+/* Tensors that the family does not read are no error (files carry such things), but nobody should have to guess: the
+ * log names them. */
 static rung_status log_unused(rung_model *m, const rung_graph *graph, rung_error *error) {
   enum { NAMED = 8 };
   const size_t count = rung_weights_count(m->weights);
@@ -198,8 +208,8 @@ static rung_status log_unused(rung_model *m, const rung_graph *graph, rung_error
   size_t unused = 0;
   for (size_t i = 0; i < count; i++) {
     if (used[i] || ++unused > NAMED) continue;
-    rung_host_log(m->host, RUNG_LOG_WARNING, "tensor \"%s\" is not used by architecture %s", rung_weights_entry(m->weights, i)->name,
-                  m->family->architecture);
+    rung_host_log(m->host, RUNG_LOG_WARNING, "tensor \"%s\" is not used by architecture %s",
+                  rung_weights_entry(m->weights, i)->name, m->family->architecture);
   }
   if (unused > NAMED) rung_host_log(m->host, RUNG_LOG_WARNING, "%zu more tensors are not used", unused - NAMED);
   rung_host_free(m->host, RUNG_MEMORY_host, used, count * sizeof *used);
@@ -226,10 +236,13 @@ static rung_status fill(rung_model *m, const rung_source *source, rung_error *er
   return status;
 }
 
-rung_status rung_model_open(rung_device *device, const rung_source *source, const rung_model_options *options, rung_error *error, rung_model **out_model) {
+rung_status rung_model_open(rung_device *device, const rung_source *source, const rung_model_options *options,
+                            rung_error *error, rung_model **out_model) {
   const rung_model_options o = options ? *options : rung_model_options_default();
-  if (!device || !source || !out_model) return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: device, source and out_model are required");
-  if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: options.size is %zu, expected %zu", o.size, sizeof o);
+  if (!device || !source || !out_model)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: device, source and out_model are required");
+  if (o.size != sizeof o)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: options.size is %zu, expected %zu", o.size, sizeof o);
   rung_host *host = rung_device_host(device);
   rung_model *m = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *m, 0);
   if (!m) return rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
@@ -274,10 +287,19 @@ void rung_model_release(rung_model *m) {
 
 void rung_model_get_info(const rung_model *m, rung_model_info *out) {
   const rung_config *c = &m->config;
-  *out = (rung_model_info){.architecture = m->family->architecture, .name = m->name, .layers = c->layers, .width = c->width, .heads = c->heads,
-                           .kv_heads = c->kv_heads, .head_dim = c->head_dim, .feed_forward = c->feed_forward, .vocabulary = c->vocabulary,
-                           .context = c->context, .window = c->window};
-  for (size_t i = 0; i < rung_weights_count(m->weights); i++) out->weight_bytes += rung_weights_entry(m->weights, i)->bytes;
+  *out = (rung_model_info){.architecture = m->family->architecture,
+                           .name = m->name,
+                           .layers = c->layers,
+                           .width = c->width,
+                           .heads = c->heads,
+                           .kv_heads = c->kv_heads,
+                           .head_dim = c->head_dim,
+                           .feed_forward = c->feed_forward,
+                           .vocabulary = c->vocabulary,
+                           .context = c->context,
+                           .window = c->window};
+  for (size_t i = 0; i < rung_weights_count(m->weights); i++)
+    out->weight_bytes += rung_weights_entry(m->weights, i)->bytes;
 }
 
 rung_memory rung_model_memory(const rung_model *m) { return rung_view_memory(m->view); }
@@ -292,13 +314,16 @@ rung_status rung_model_tokenizer(rung_model *m, rung_error *error, const rung_to
   return status;
 }
 
-rung_status rung_model_encode(rung_model *m, const char *text, size_t bytes, unsigned flags, rung_error *error, int32_t **out_ids, size_t *out_count) {
-  if (!m || (!text && bytes) || !out_ids || !out_count) return rung_fail(error, RUNG_INVALID_ARGUMENT, "encode: an argument is missing");
+rung_status rung_model_encode(rung_model *m, const char *text, size_t bytes, unsigned flags, rung_error *error,
+                              int32_t **out_ids, size_t *out_count) {
+  if (!m || (!text && bytes) || !out_ids || !out_count)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "encode: an argument is missing");
   const rung_tokenizer *tokenizer;
   RUNG_TRY(rung_model_tokenizer(m, error, &tokenizer));
   rung_ids ids;
   rung_ids_init(&ids, m->host);
-  const unsigned f = (flags & RUNG_TEXT_ADD_SPECIAL ? RUNG_ENCODE_ADD_SPECIAL : 0u) | (flags & RUNG_TEXT_PARSE_SPECIAL ? RUNG_ENCODE_PARSE_SPECIAL : 0u);
+  const unsigned f = (flags & RUNG_TEXT_ADD_SPECIAL ? RUNG_ENCODE_ADD_SPECIAL : 0u) |
+                     (flags & RUNG_TEXT_PARSE_SPECIAL ? RUNG_ENCODE_PARSE_SPECIAL : 0u);
   rung_status status = rung_tokenizer_encode(tokenizer, text, bytes, f, error, &ids);
   int32_t *copy = status ? NULL : rung_host_array(m->host, ids.count, sizeof *copy);
   if (!status && !copy) status = rung_fail(error, RUNG_OUT_OF_MEMORY, "encode: out of memory");
@@ -315,8 +340,10 @@ void rung_ids_free(rung_model *m, int32_t *ids, size_t count) {
   if (m && ids) rung_host_free(m->host, RUNG_MEMORY_host, ids, count * sizeof *ids);
 }
 
-rung_status rung_model_decode(rung_model *m, const int32_t *ids, size_t count, bool special, rung_error *error, char **out_text, size_t *out_bytes) {
-  if (!m || (!ids && count) || !out_text || !out_bytes) return rung_fail(error, RUNG_INVALID_ARGUMENT, "decode: an argument is missing");
+rung_status rung_model_decode(rung_model *m, const int32_t *ids, size_t count, bool special, rung_error *error,
+                              char **out_text, size_t *out_bytes) {
+  if (!m || (!ids && count) || !out_text || !out_bytes)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "decode: an argument is missing");
   const rung_tokenizer *tokenizer;
   RUNG_TRY(rung_model_tokenizer(m, error, &tokenizer));
   rung_text text;

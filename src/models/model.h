@@ -47,10 +47,11 @@ struct rung_model {
 };
 
 /* The graph compiled for a kv type, made on first use; the reference is the caller's. */
-rung_status rung_model_template(rung_model *model, rung_type kv, int threads, rung_error *error, rung_template **out_template);
+rung_status rung_model_template(rung_model *model, rung_type kv, int threads, rung_error *error,
+                                rung_template **out_template);
 /* A program of such a template, shared; the model must outlive it. Given back with rung_model_program_done. */
-rung_status rung_model_program(rung_model *model, rung_template *template_, int64_t chunk, int64_t sequences, int64_t logits, rung_error *error,
-                               rung_program **out_program);
+rung_status rung_model_program(rung_model *model, rung_template *template_, int64_t chunk, int64_t sequences,
+                               int64_t logits, rung_error *error, rung_program **out_program);
 void rung_model_program_done(rung_model *model, rung_program *program); /* NULL allowed */
 rung_status rung_model_tokenizer(rung_model *model, rung_error *error, const rung_tokenizer **out_tokenizer);
 /* From a GGUF file's metadata (tokenizer_gguf.c). */

@@ -11,6 +11,7 @@ const rung_family *rung_family_at(size_t index) { return index < RUNG_COUNT(fami
 
 const rung_family *rung_family_find(const char *architecture, size_t length) {
   for (size_t i = 0; i < RUNG_COUNT(families); i++)
-    if (strlen(families[i]->architecture) == length && memcmp(families[i]->architecture, architecture, length) == 0) return families[i];
+    if (strlen(families[i]->architecture) == length && memcmp(families[i]->architecture, architecture, length) == 0)
+      return families[i];
   return NULL;
 }

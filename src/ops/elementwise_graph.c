@@ -5,15 +5,17 @@
 #include "ops/elementwise.h"
 
 /* Operands are built one after another, left to right: C leaves the order of arguments open, and with it would go the
- * numbering of nodes, which the text and the hash of a graph depend on. `built` holds those that wait for their node. */
+ * numbering of nodes, which the text and the hash of a graph depend on. `built` holds those that wait for their node.
+ */
 typedef struct operands {
   rung_value at[32];
   int count;
 } operands;
 static void put(operands *built, rung_value value) { built->at[built->count++] = value; }
-#define TWO(op, a, b) \
-  (put(&built, (a)), put(&built, (b)), built.count -= 2, rung_build_##op(g, built.at[built.count], built.at[built.count + 1]))
-#define THREE(op, a, b, c)                                                    \
+#define TWO(op, a, b)                                    \
+  (put(&built, (a)), put(&built, (b)), built.count -= 2, \
+   rung_build_##op(g, built.at[built.count], built.at[built.count + 1]))
+#define THREE(op, a, b, c)                                                 \
   (put(&built, (a)), put(&built, (b)), put(&built, (c)), built.count -= 3, \
    rung_build_##op(g, built.at[built.count], built.at[built.count + 1], built.at[built.count + 2]))
 
@@ -68,7 +70,7 @@ static void put(operands *built, rung_value value) { built->at[built->count++] =
 #define Q K(attrs->q)
 
 /* ---- gradients. Each column is of the result's extents; rung_build_unbroadcast sums what was broadcast. */
-#define GRADIENT(name, names, columns)                                                                       \
+#define GRADIENT(name, names, columns)                                                                        \
   void rung_gradient_##name(rung_graph *g, const rung_node *node, const rung_value *in, const rung_value *y_, \
                             const rung_value *gy_, rung_value *out_gx) {                                      \
     const rung_row_attrs *attrs = (const rung_row_attrs *)node->attrs;                                        \

@@ -22,10 +22,10 @@ typedef struct rung_step_event {
 /* One run of a context: everything resolved. Lives below backends so that they can read it. */
 typedef struct rung_run {
   const rung_plan *plan;
-  const int64_t *dim;           /* values of all dims */
-  const rung_operand *operand;  /* one per plan->ref, bases set */
-  const int64_t *role;          /* one per plan->role */
-  const uint8_t *variant;       /* chosen per step: index from the step's first variant */
+  const int64_t *dim;          /* values of all dims */
+  const rung_operand *operand; /* one per plan->ref, bases set */
+  const int64_t *role;         /* one per plan->role */
+  const uint8_t *variant;      /* chosen per step: index from the step's first variant */
   uint8_t *scratch;
   rung_pool *pool;
   int threads;

@@ -26,12 +26,14 @@ static bool is_made_symbol(rung_planner *p, rung_dim dim, uint32_t *out_symbol) 
 
 /* A body may read a state's version as a plain value, while the same node writes the next version into the same memory:
  * such a capture is copied before the control step. Gives references by operand; captures begin at operand `own`. */
-static rung_status settle_captures(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t own, uint32_t **out_ref) {
+static rung_status settle_captures(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t own,
+                                   uint32_t **out_ref) {
   uint32_t *ref = rung_arena_array(&p->plan->arena, node->n_in + 1, sizeof *ref);
   if (!ref) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   const uint32_t shift = node->op == &rung_op_loop ? 0 : 1; /* the condition of an if is no input of its bodies */
   bool writes = false;
-  for (uint32_t r = 0; r < node->results; r++) writes |= is_state(rung_graph_value_type(scope->graph, node->first_value + r));
+  for (uint32_t r = 0; r < node->results; r++)
+    writes |= is_state(rung_graph_value_type(scope->graph, node->first_value + r));
   for (uint32_t k = 0; k < node->n_in; k++) {
     const rung_value_type *type = rung_graph_value_type(scope->graph, node->in[k]);
     bool plain = false;
@@ -50,7 +52,8 @@ static rung_status settle_captures(rung_planner *p, rung_scope *scope, const run
 /* ---- if */
 
 /* Gives the results' symbols the extents that this branch found. */
-static rung_status bind_extents(rung_planner *p, const rung_node *node, const rung_value_type *result, const rung_value_type *found) {
+static rung_status bind_extents(rung_planner *p, const rung_node *node, const rung_value_type *result,
+                                const rung_value_type *found) {
   for (int a = 0; a < result->rank; a++) {
     uint32_t symbol;
     if (rung_dim_same(result->extent[a], found->extent[a]) || !is_made_symbol(p, result->extent[a], &symbol)) continue;
@@ -62,8 +65,8 @@ static rung_status bind_extents(rung_planner *p, const rung_node *node, const ru
   return RUNG_OK;
 }
 
-static rung_status plan_branch(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t index, const uint32_t *capture,
-                               const uint32_t *result) {
+static rung_status plan_branch(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t index,
+                               const uint32_t *capture, const uint32_t *result) {
   const rung_graph *body = node->body[index];
   rung_scope inner;
   RUNG_TRY(rung_planner_scope(p, body, &inner));
@@ -76,8 +79,10 @@ static rung_status plan_branch(rung_planner *p, rung_scope *scope, const rung_no
     const rung_value_type *type = rung_graph_value_type(scope->graph, node->first_value + r);
     const uint32_t value = body->output[r].value;
     RUNG_TRY(bind_extents(p, node, type, rung_graph_value_type(body, value)));
-    if (is_state(type)) scope->ref[node->first_value + r] = inner.ref[value];
-    else RUNG_TRY(rung_planner_copy(p, inner.ref[value], result[r], node->label));
+    if (is_state(type))
+      scope->ref[node->first_value + r] = inner.ref[value];
+    else
+      RUNG_TRY(rung_planner_copy(p, inner.ref[value], result[r], node->label));
   }
   for (uint32_t i = 0; i < body->checks; i++) {
     const uint32_t at = RUNG_PUSH(p, check);
@@ -130,11 +135,12 @@ static bool same_extents(const rung_value_type *a, const rung_value_type *b) {
   return true;
 }
 
-static rung_status carry_symbols(rung_planner *p, rung_plan_loop *loop, const rung_value_type *inside, const rung_value_type *start,
-                                 const rung_value_type *next) {
+static rung_status carry_symbols(rung_planner *p, rung_plan_loop *loop, const rung_value_type *inside,
+                                 const rung_value_type *start, const rung_value_type *next) {
   for (int a = 0; a < inside->rank; a++) {
     uint32_t symbol;
-    bool known = rung_dim_same(inside->extent[a], start->extent[a]) && rung_dim_same(inside->extent[a], next->extent[a]);
+    bool known =
+        rung_dim_same(inside->extent[a], start->extent[a]) && rung_dim_same(inside->extent[a], next->extent[a]);
     if (known || !is_made_symbol(p, inside->extent[a], &symbol)) continue;
     for (uint32_t i = 0; i < loop->n_symbols; i++) known |= p->plan->carry_symbol[loop->symbol + i].symbol == symbol;
     if (known) continue;
@@ -147,7 +153,8 @@ static rung_status carry_symbols(rung_planner *p, rung_plan_loop *loop, const ru
 }
 
 /* The pair of buffers of carried value j; states need none. */
-static rung_status add_carried(rung_planner *p, rung_scope *scope, rung_scope *inner, const rung_node *node, uint32_t j, rung_plan_loop *loop) {
+static rung_status add_carried(rung_planner *p, rung_scope *scope, rung_scope *inner, const rung_node *node, uint32_t j,
+                               rung_plan_loop *loop) {
   const rung_graph *body = node->body[0];
   const rung_value_type *inside = rung_graph_value_type(body, body_input(body, FIRST + j));
   const rung_value_type *next = rung_graph_value_type(body, body->output[1 + j].value);
@@ -158,7 +165,8 @@ static rung_status add_carried(rung_planner *p, rung_scope *scope, rung_scope *i
   }
   const rung_dim in_bytes = rung_planner_bytes(p, inside), out_bytes = rung_planner_bytes(p, next);
   if (!in_bytes.id || !out_bytes.id) return p->status;
-  rung_carried c = {.root_in = rung_planner_root(p, RUNG_ROOT_CARRIED, 0, in_bytes), .root_out = rung_planner_root(p, RUNG_ROOT_CARRIED, 0, out_bytes),
+  rung_carried c = {.root_in = rung_planner_root(p, RUNG_ROOT_CARRIED, 0, in_bytes),
+                    .root_out = rung_planner_root(p, RUNG_ROOT_CARRIED, 0, out_bytes),
                     .swaps = same_extents(inside, next)};
   c.start_ref = push_copy(p, start);
   c.in_ref = rung_planner_dense_ref(p, c.root_in, inside);
@@ -175,7 +183,8 @@ static rung_status add_carried(rung_planner *p, rung_scope *scope, rung_scope *i
   return RUNG_OK;
 }
 
-static rung_status add_scan(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t r, uint32_t body_ref, rung_plan_loop *loop) {
+static rung_status add_scan(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t r, uint32_t body_ref,
+                            rung_plan_loop *loop) {
   const rung_value_type *type = rung_graph_value_type(scope->graph, node->first_value + r);
   const uint32_t at = RUNG_PUSH(p, scan), inside = push_copy(p, body_ref), ref = rung_planner_buffer_ref(p, type);
   if (p->status) return p->status;
@@ -187,7 +196,8 @@ static rung_status add_scan(rung_planner *p, rung_scope *scope, const rung_node 
   return RUNG_OK;
 }
 
-static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node *node, const uint32_t *capture, rung_plan_loop *loop) {
+static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node *node, const uint32_t *capture,
+                             rung_plan_loop *loop) {
   const rung_graph *body = node->body[0];
   const uint32_t carried = (uint32_t)((const rung_loop_attrs *)node->attrs)->carried;
   rung_scope inner;
@@ -207,11 +217,13 @@ static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node
   RUNG_TRY(rung_planner_nodes(p, &inner));
   for (uint32_t c = 0, j = 0; j < carried; j++) {
     if (is_state(rung_graph_value_type(body, body_input(body, FIRST + j)))) continue;
-    RUNG_TRY(rung_planner_copy(p, inner.ref[body->output[1 + j].value], p->plan->carried[loop->carried + c++].out_ref, node->label));
+    RUNG_TRY(rung_planner_copy(p, inner.ref[body->output[1 + j].value], p->plan->carried[loop->carried + c++].out_ref,
+                               node->label));
   }
   loop->condition_ref = push_copy(p, inner.ref[body->output[0].value]);
   loop->scan = p->plan->scans;
-  for (uint32_t r = carried; r < node->results; r++) RUNG_TRY(add_scan(p, scope, node, r, inner.ref[body->output[1 + r].value], loop));
+  for (uint32_t r = carried; r < node->results; r++)
+    RUNG_TRY(add_scan(p, scope, node, r, inner.ref[body->output[1 + r].value], loop));
   for (uint32_t i = 0; i < body->checks; i++) {
     const uint32_t at = RUNG_PUSH(p, check);
     if (at == RUNG_NONE) return p->status;
@@ -222,7 +234,8 @@ static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node
 
 rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_node *node) {
   uint32_t *capture;
-  RUNG_TRY(settle_captures(p, scope, node, FIRST + (uint32_t)((const rung_loop_attrs *)node->attrs)->carried, &capture));
+  RUNG_TRY(
+      settle_captures(p, scope, node, FIRST + (uint32_t)((const rung_loop_attrs *)node->attrs)->carried, &capture));
   const uint32_t step = rung_planner_step(p, RUNG_STEP_LOOP, node->op, node->attrs, node->label);
   const uint32_t at = RUNG_PUSH(p, loop), block = RUNG_PUSH(p, block);
   if (step == RUNG_NONE || at == RUNG_NONE || block == RUNG_NONE) return p->status;

@@ -13,17 +13,19 @@ static void touch(uses *u, uint32_t root, uint32_t step) {
   if (u->last[root] == RUNG_NONE || step > u->last[root]) u->last[root] = step;
 }
 
-/* A value from outside a loop that is touched inside stays until the loop has ended: the next iteration reads it again. What
- * the loop itself reads of an iteration (condition, carried values, slices of scans) it reads behind the body's last step.
- * Both therefore live up to the step behind the loop, so that no step of the body may take over their memory. Loops are
- * visited inner first: what an inner loop touches is seen by the outer one. */
+/* A value from outside a loop that is touched inside stays until the loop has ended: the next iteration reads it again.
+ * What the loop itself reads of an iteration (condition, carried values, slices of scans) it reads behind the body's
+ * last step. Both therefore live up to the step behind the loop, so that no step of the body may take over their
+ * memory. Loops are visited inner first: what an inner loop touches is seen by the outer one. */
 static void extend_over_loops(const rung_plan *plan, uses *u) {
   for (uint32_t i = plan->steps; i-- > 0;) {
     const rung_step *loop = &plan->step[i];
     if (loop->kind != RUNG_STEP_LOOP) continue;
     const rung_plan_loop *info = &plan->loop[loop->loop];
-    const uint32_t held[] = {info->iteration_ref, info->condition_in_ref, info->condition_ref, info->trip_ref, info->start_ref};
-    for (size_t h = 0; h < RUNG_COUNT(held); h++) touch(u, plan->ref[held[h]].root, i), touch(u, plan->ref[held[h]].root, loop->end);
+    const uint32_t held[] = {info->iteration_ref, info->condition_in_ref, info->condition_ref, info->trip_ref,
+                             info->start_ref};
+    for (size_t h = 0; h < RUNG_COUNT(held); h++)
+      touch(u, plan->ref[held[h]].root, i), touch(u, plan->ref[held[h]].root, loop->end);
     for (uint32_t c = info->carried; c < info->carried + info->n_carried; c++) {
       const rung_carried *carried = &plan->carried[c];
       touch(u, plan->ref[carried->start_ref].root, i);
@@ -35,13 +37,16 @@ static void extend_over_loops(const rung_plan *plan, uses *u) {
       touch(u, plan->ref[plan->scan[c].body_ref].root, loop->end);
     }
     for (uint32_t r = 0; r < plan->roots; r++)
-      if (u->first[r] <= i && u->last[r] != RUNG_NONE && u->last[r] > i && u->last[r] < loop->end) u->last[r] = loop->end;
+      if (u->first[r] <= i && u->last[r] != RUNG_NONE && u->last[r] > i && u->last[r] < loop->end)
+        u->last[r] = loop->end;
   }
   /* The pair changes places, so whichever buffer holds the final value must last as long as either. */
   for (uint32_t c = 0; c < plan->carrieds; c++) {
     const uint32_t a = plan->carried[c].root_in, b = plan->carried[c].root_out;
-    if (u->last[a] > u->last[b]) u->last[b] = u->last[a];
-    else u->last[a] = u->last[b];
+    if (u->last[a] > u->last[b])
+      u->last[b] = u->last[a];
+    else
+      u->last[a] = u->last[b];
   }
 }
 
@@ -52,7 +57,8 @@ static void collect(const rung_plan *plan, uses *u) {
     for (uint32_t r = step->in; r < step->in + step->n_in; r++) touch(u, plan->ref[r].root, s);
     for (uint32_t r = step->out; r < step->out + step->n_out; r++) touch(u, plan->ref[r].root, s);
   }
-  for (uint32_t i = 0; i < plan->inputs; i++) touch(u, plan->input[i].root, 0), touch(u, plan->input[i].root, plan->steps);
+  for (uint32_t i = 0; i < plan->inputs; i++)
+    touch(u, plan->input[i].root, 0), touch(u, plan->input[i].root, plan->steps);
   for (uint32_t i = 0; i < plan->outputs; i++) touch(u, plan->output[i].root, plan->steps);
   extend_over_loops(plan, u);
 }
@@ -69,7 +75,8 @@ static bool can_take(rung_planner *p, const uses *u, uint32_t s, const rung_ref 
   const rung_plan *plan = p->plan;
   const rung_root *from = &plan->root[in->root], *to = &plan->root[out->root];
   if (from->kind != RUNG_ROOT_BUFFER || to->kind != RUNG_ROOT_BUFFER || in->root == out->root) return false;
-  if (u->last[in->root] != s || u->first[out->root] != s || in->type != out->type || in->rank != out->rank) return false;
+  if (u->last[in->root] != s || u->first[out->root] != s || in->type != out->type || in->rank != out->rank)
+    return false;
   for (int i = 0; i < in->rank; i++)
     if (!rung_dim_same(in->extent[i], out->extent[i])) return false;
   return rung_ref_covers_root(p, in) && rung_ref_covers_root(p, out);
@@ -103,7 +110,9 @@ static rung_status too_large(rung_planner *p, rung_dim bytes) {
   rung_text_init(&text, p->host);
   rung_dims_print(p->dims, bytes, &text);
   const rung_status status =
-      rung_planner_fail(p, RUNG_OVERFLOW, "plan: a buffer of %.*s bytes passes the address space at the ceiling; lower the ceiling of its symbols or declare a bound",
+      rung_planner_fail(p, RUNG_OVERFLOW,
+                        "plan: a buffer of %.*s bytes passes the address space at the ceiling; lower the ceiling of "
+                        "its symbols or declare a bound",
                         text.length < 160 ? (int)text.length : 160, text.length ? text.data : "");
   rung_text_finish(&text);
   return status;
@@ -111,7 +120,8 @@ static rung_status too_large(rung_planner *p, rung_dim bytes) {
 
 rung_status rung_planner_lifetimes(rung_planner *p) {
   rung_plan *plan = p->plan;
-  uses u = {rung_arena_array(&plan->arena, plan->roots + 1, sizeof(uint32_t)), rung_arena_array(&plan->arena, plan->roots + 1, sizeof(uint32_t))};
+  uses u = {rung_arena_array(&plan->arena, plan->roots + 1, sizeof(uint32_t)),
+            rung_arena_array(&plan->arena, plan->roots + 1, sizeof(uint32_t))};
   if (!u.first || !u.last) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   collect(plan, &u);
   merge_in_place(p, &u);

@@ -17,12 +17,14 @@ static int larger_first(const void *a, const void *b) {
   return x->index < y->index ? -1 : 1;
 }
 
-static bool live_together(const rung_buffer *a, const rung_buffer *b) { return a->first <= b->last && b->first <= a->last; }
+static bool live_together(const rung_buffer *a, const rung_buffer *b) {
+  return a->first <= b->last && b->first <= a->last;
+}
 
 static uint64_t align_up(uint64_t n, uint64_t align) { return (n + align - 1) / align * align; }
 
-/* `placed` is sorted by offset. Prefers an offset where a buffer of another time already starts: at a small binding both
- * then touch the same pages. Among others the tightest gap wins, then the lowest offset. */
+/* `placed` is sorted by offset. Prefers an offset where a buffer of another time already starts: at a small binding
+ * both then touch the same pages. Among others the tightest gap wins, then the lowest offset. */
 static uint64_t choose(rung_buffer *const *placed, uint32_t count, const rung_buffer *want, uint64_t align) {
   const uint64_t bytes = align_up(want->bound, align);
   uint64_t best = UINT64_MAX, best_gap = UINT64_MAX, end = 0;
@@ -41,12 +43,14 @@ static uint64_t choose(rung_buffer *const *placed, uint32_t count, const rung_bu
         }
       }
     }
-    if (i < count && placed[i]->offset + placed[i]->bound > end) end = align_up(placed[i]->offset + placed[i]->bound, align);
+    if (i < count && placed[i]->offset + placed[i]->bound > end)
+      end = align_up(placed[i]->offset + placed[i]->bound, align);
   }
   return best;
 }
 
-rung_status rung_plan_place(rung_host *host, rung_buffer *buffer, uint32_t buffers, uint64_t align, rung_error *error, uint64_t *out_bytes) {
+rung_status rung_plan_place(rung_host *host, rung_buffer *buffer, uint32_t buffers, uint64_t align, rung_error *error,
+                            uint64_t *out_bytes) {
   const size_t bytes = sizeof(slot) * buffers + sizeof(rung_buffer *) * buffers;
   uint8_t *work = rung_host_alloc(host, RUNG_MEMORY_host, bytes, 16);
   if (!work) return rung_fail(error, RUNG_OUT_OF_MEMORY, "plan: %zu bytes to place %u buffers", bytes, buffers);
@@ -62,7 +66,9 @@ rung_status rung_plan_place(rung_host *host, rung_buffer *buffer, uint32_t buffe
     b->offset = choose(placed, count, b, align);
     uint64_t end;
     if (rung_add_overflows(b->offset, b->bound, &end) || end > (uint64_t)PTRDIFF_MAX) {
-      status = rung_fail(error, RUNG_OVERFLOW, "plan: the buffers of a run at the ceiling pass the address space; lower a ceiling or declare a bound");
+      status = rung_fail(
+          error, RUNG_OVERFLOW,
+          "plan: the buffers of a run at the ceiling pass the address space; lower a ceiling or declare a bound");
       break;
     }
     if (end > total) total = end;
@@ -104,8 +110,8 @@ rung_status rung_plan_check_overlap(rung_host *host, const rung_buffer *buffer, 
       if (o->offset + o->bound <= b->offset) continue;
       open[kept++] = open[j];
       if (live_together(o, b))
-        status = rung_fail(error, RUNG_INTERNAL, "plan: buffers %u and %u live at once and share bytes from %llu", open[j], order[i].buffer,
-                           (unsigned long long)b->offset);
+        status = rung_fail(error, RUNG_INTERNAL, "plan: buffers %u and %u live at once and share bytes from %llu",
+                           open[j], order[i].buffer, (unsigned long long)b->offset);
     }
     opens = kept;
     open[opens++] = order[i].buffer;

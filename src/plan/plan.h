@@ -10,11 +10,11 @@
 
 /* What a reference starts from. Every root has one pointer in a context; references add an offset. */
 typedef enum rung_root_kind {
-  RUNG_ROOT_BUFFER,   /* arena of the context */
-  RUNG_ROOT_INPUT,    /* the caller's, or the buffer kept for it */
+  RUNG_ROOT_BUFFER, /* arena of the context */
+  RUNG_ROOT_INPUT,  /* the caller's, or the buffer kept for it */
   RUNG_ROOT_OUTPUT,
-  RUNG_ROOT_WEIGHT,   /* a weight as it lies in the store */
-  RUNG_ROOT_FORM,     /* a packed or derived form */
+  RUNG_ROOT_WEIGHT, /* a weight as it lies in the store */
+  RUNG_ROOT_FORM,   /* a packed or derived form */
   RUNG_ROOT_STATE,
   RUNG_ROOT_CONSTANT, /* bytes of the plan */
   RUNG_ROOT_CARRIED   /* one of the pair of buffers that hold a value carried from iteration to iteration */
@@ -59,15 +59,15 @@ typedef struct rung_step {
   uint8_t variants, roles;
   uint8_t place;
   uint16_t n_in, n_out;
-  uint32_t variant;   /* first of plan->variant, best first */
-  uint32_t role;      /* first of plan->role */
-  uint32_t in, out;   /* first of plan->ref */
-  uint32_t end;       /* control steps: one behind the last step of its bodies; else own index + 1 */
-  uint32_t block;     /* IF: then-block, else-block follows; LOOP: body */
-  uint32_t loop;      /* LOOP: of plan->loop */
-  uint32_t symbol;    /* BIND: symbol index; its value is in[0], an i64 scalar, or `value` when n_in is 0 */
+  uint32_t variant; /* first of plan->variant, best first */
+  uint32_t role;    /* first of plan->role */
+  uint32_t in, out; /* first of plan->ref */
+  uint32_t end;     /* control steps: one behind the last step of its bodies; else own index + 1 */
+  uint32_t block;   /* IF: then-block, else-block follows; LOOP: body */
+  uint32_t loop;    /* LOOP: of plan->loop */
+  uint32_t symbol;  /* BIND: symbol index; its value is in[0], an i64 scalar, or `value` when n_in is 0 */
   rung_dim value;
-  uint32_t label;     /* of plan->label: RUNG_NONE without */
+  uint32_t label; /* of plan->label: RUNG_NONE without */
   const rung_op *op;
   const void *attrs;
   const rung_graph *body; /* fused: the region; owned by the template's graph */
@@ -140,15 +140,19 @@ typedef struct rung_plan {
   rung_arena arena;
   const rung_graph *graph; /* the template's; outlives the plan */
   const rung_target *target;
-  rung_dims dims;          /* a snapshot of the template's table: arrays of its arena, which never move once written */
-  rung_dims *shared_dims;  /* what the snapshot keeps alive */
+  rung_dims dims;         /* a snapshot of the template's table: arrays of its arena, which never move once written */
+  rung_dims *shared_dims; /* what the snapshot keeps alive */
   int threads;
+/* clang-format off */
 #define RUNG_PLAN_ARRAYS(X) \
   X(rung_step, step) X(rung_variant, variant) X(rung_dim, role) X(rung_ref, ref) X(rung_root, root) X(rung_buffer, buffer) \
   X(rung_block, block) X(rung_plan_loop, loop) X(rung_carried, carried) X(rung_carry_symbol, carry_symbol) X(rung_scan_output, scan) \
   X(rung_plan_input, input) X(rung_plan_output, output) X(rung_plan_state, state) X(rung_plan_weight, weight) \
   X(rung_plan_form, form) X(uint32_t, form_weight) X(rung_plan_constant, constant) X(const char *, label) X(rung_dim_check, check)
-#define X(type, name) type *name; uint32_t name##s, name##_capacity;
+/* clang-format on */
+#define X(type, name) \
+  type *name;         \
+  uint32_t name##s, name##_capacity;
   RUNG_PLAN_ARRAYS(X)
 #undef X
   int64_t lo[RUNG_MAX_SYMBOLS], ceiling[RUNG_MAX_SYMBOLS]; /* accepted range of every symbol */
@@ -159,11 +163,12 @@ typedef struct rung_plan {
 } rung_plan;
 
 /* Schedules, chooses kernels, places buffers. `graph` must be legal for the target. */
-rung_status rung_plan_make(rung_host *host, const rung_graph *graph, const rung_target *target, const int64_t *lo, const int64_t *ceiling, int threads,
-                           rung_error *error, rung_plan **out_plan);
+rung_status rung_plan_make(rung_host *host, const rung_graph *graph, const rung_target *target, const int64_t *lo,
+                           const int64_t *ceiling, int threads, rung_error *error, rung_plan **out_plan);
 void rung_plan_destroy(rung_plan *plan);
 /* Offsets for the buffers' lifetimes and bounds; fills offset and returns the arena's size (plan/offsets.c). */
-rung_status rung_plan_place(rung_host *host, rung_buffer *buffer, uint32_t buffers, uint64_t align, rung_error *error, uint64_t *out_bytes);
+rung_status rung_plan_place(rung_host *host, rung_buffer *buffer, uint32_t buffers, uint64_t align, rung_error *error,
+                            uint64_t *out_bytes);
 /* Do any two buffers that live at once share a byte at the ceiling? Run after every plan is made. */
 rung_status rung_plan_check_overlap(rung_host *host, const rung_buffer *buffer, uint32_t buffers, rung_error *error);
 

@@ -30,14 +30,24 @@ int64_t rung_planner_upper(rung_planner *p, rung_dim dim) {
   return p->upper[dim.id];
 }
 
-uint32_t rung_planner_step(rung_planner *p, rung_step_kind kind, const rung_op *op, const void *attrs, const char *label) {
+uint32_t rung_planner_step(rung_planner *p, rung_step_kind kind, const rung_op *op, const void *attrs,
+                           const char *label) {
   const uint32_t at = RUNG_PUSH(p, step);
   if (at == RUNG_NONE) return RUNG_NONE;
   rung_step *step = &p->plan->step[at];
-  *step = (rung_step){.kind = (uint8_t)kind, .op = op, .attrs = attrs, .end = at + 1, .label = RUNG_NONE, .block = RUNG_NONE, .loop = RUNG_NONE,
-                      .symbol = RUNG_NONE, .in = p->plan->refs, .out = p->plan->refs};
+  *step = (rung_step){.kind = (uint8_t)kind,
+                      .op = op,
+                      .attrs = attrs,
+                      .end = at + 1,
+                      .label = RUNG_NONE,
+                      .block = RUNG_NONE,
+                      .loop = RUNG_NONE,
+                      .symbol = RUNG_NONE,
+                      .in = p->plan->refs,
+                      .out = p->plan->refs};
   if (!label) return at;
-  const uint32_t text = p->plan->labels && p->plan->label[p->plan->labels - 1] == label ? p->plan->labels - 1 : RUNG_PUSH(p, label);
+  const uint32_t text =
+      p->plan->labels && p->plan->label[p->plan->labels - 1] == label ? p->plan->labels - 1 : RUNG_PUSH(p, label);
   if (text == RUNG_NONE) return RUNG_NONE;
   p->plan->label[text] = label;
   p->plan->step[at].label = text;
@@ -88,8 +98,9 @@ static rung_status choose_kernels(rung_planner *p, uint32_t step_index, const ru
   char why[160] = "";
   const size_t count = rung_target_match(p->target, match, upper, rows, RUNG_MAX_VARIANTS, why, sizeof why);
   if (!count)
-    return rung_planner_fail(p, RUNG_UNSUPPORTED, "%s: device %s has no kernel for %s: %s", where(match->node), p->target->name,
-                             match->node->op->name, why[0] ? why : "no row of that op and these types");
+    return rung_planner_fail(p, RUNG_UNSUPPORTED, "%s: device %s has no kernel for %s: %s", where(match->node),
+                             p->target->name, match->node->op->name,
+                             why[0] ? why : "no row of that op and these types");
   rung_step *step = &p->plan->step[step_index];
   step->roles = (uint8_t)roles;
   step->role = p->plan->roles;
@@ -107,9 +118,14 @@ static rung_status choose_kernels(rung_planner *p, uint32_t step_index, const ru
     if (rows[i]->scratch) {
       const rung_dim align = rung_dims_constant(p->dims, 64);
       rung_dim bytes = rows[i]->scratch(p->dims, match, role);
-      bytes = rung_dims_mul(p->dims, rung_dims_div(p->dims, rung_dims_add(p->dims, bytes, rung_dims_constant(p->dims, 63)), align), align);
-      if (rows[i]->scratch_per_thread) bytes = rung_dims_mul(p->dims, bytes, rung_dims_constant(p->dims, p->plan->threads));
-      if (!bytes.id) return rung_planner_fail(p, RUNG_OVERFLOW, "%s: scratch of %s does not fit 64 bits", where(match->node), rows[i]->name);
+      bytes = rung_dims_mul(
+          p->dims, rung_dims_div(p->dims, rung_dims_add(p->dims, bytes, rung_dims_constant(p->dims, 63)), align),
+          align);
+      if (rows[i]->scratch_per_thread)
+        bytes = rung_dims_mul(p->dims, bytes, rung_dims_constant(p->dims, p->plan->threads));
+      if (!bytes.id)
+        return rung_planner_fail(p, RUNG_OVERFLOW, "%s: scratch of %s does not fit 64 bits", where(match->node),
+                                 rows[i]->name);
       variant.scratch = bytes;
       const int64_t bound = rung_planner_upper(p, bytes);
       if ((uint64_t)bound > p->plan->scratch_bytes) p->plan->scratch_bytes = (uint64_t)bound;
@@ -210,8 +226,8 @@ static rung_status bind_node(rung_planner *p, rung_scope *scope, const rung_node
 static rung_status kernel_node(rung_planner *p, rung_scope *scope, const rung_node *node) {
   enum { MAX_OPERANDS = 256 };
   if (node->n_in > MAX_OPERANDS || node->results > MAX_OPERANDS)
-    return rung_planner_fail(p, RUNG_UNSUPPORTED, "%s: %s has %u operands, at most %d are planned", where(node), node->op->name, node->n_in,
-                             MAX_OPERANDS);
+    return rung_planner_fail(p, RUNG_UNSUPPORTED, "%s: %s has %u operands, at most %d are planned", where(node),
+                             node->op->name, node->n_in, MAX_OPERANDS);
   rung_match match;
   rung_match_init(&match, scope->graph, node);
   /* Copies of irregular operands must come before the step, so kernels are chosen on a probe first. */
@@ -224,7 +240,9 @@ static rung_status kernel_node(rung_planner *p, rung_scope *scope, const rung_no
   bool copies = false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     in[i] = scope->ref[node->in[i]];
-    if (in[i] == RUNG_NONE) return rung_planner_fail(p, RUNG_INTERNAL, "%s: operand %u of %s is not planned yet", where(node), i, node->op->name);
+    if (in[i] == RUNG_NONE)
+      return rung_planner_fail(p, RUNG_INTERNAL, "%s: operand %u of %s is not planned yet", where(node), i,
+                               node->op->name);
     if (match.in[i]->kind == RUNG_VALUE_TENSOR && !rung_ref_is(p, &p->plan->ref[in[i]], strides)) copies = true;
   }
   if (copies) {
@@ -265,7 +283,8 @@ static rung_status input_node(rung_planner *p, rung_scope *scope, const rung_nod
   const rung_dim bytes = rung_planner_bytes(p, type);
   const uint32_t root = bytes.id ? rung_planner_root(p, RUNG_ROOT_INPUT, at, bytes) : RUNG_NONE;
   if (root == RUNG_NONE) return p->status;
-  p->plan->input[at] = (rung_plan_input){.name = ((const rung_input_attrs *)node->attrs)->name, .type = *type, .root = root};
+  p->plan->input[at] =
+      (rung_plan_input){.name = ((const rung_input_attrs *)node->attrs)->name, .type = *type, .root = root};
   scope->ref[node->first_value] = rung_planner_dense_ref(p, root, type);
   return p->status;
 }
@@ -295,18 +314,22 @@ static rung_status form_node(rung_planner *p, rung_scope *scope, const rung_node
     int64_t extent;
     if (!rung_dims_is_constant(p->dims, type->extent[i], &extent))
       return rung_planner_fail(p, RUNG_INTERNAL, "%s: a form's extents must be constant", where(node));
-    if (i == type->rank - 1) k = extent;
-    else rows *= extent;
+    if (i == type->rank - 1)
+      k = extent;
+    else
+      rows *= extent;
   }
   const uint32_t at = RUNG_PUSH(p, form);
   if (at == RUNG_NONE) return p->status;
-  rung_plan_form form = {.node = node, .graph = scope->graph, .type = *type, .weight = p->plan->form_weights, .weights = node->n_in};
+  rung_plan_form form = {
+      .node = node, .graph = scope->graph, .type = *type, .weight = p->plan->form_weights, .weights = node->n_in};
   form.bytes = layout ? rung_layout_bytes(layout, rows, k) : rung_type_bytes(type->type, (uint64_t)k) * (uint64_t)rows;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const rung_node *source = rung_graph_producer(scope->graph, node->in[i]);
-    if (source->op != &rung_op_weight) return rung_planner_fail(p, RUNG_INTERNAL, "%s: operand %u of a form is no weight", where(node), i);
-    const uint32_t weight =
-        weight_index(p, ((const rung_weight_attrs *)source->attrs)->name, rung_graph_value_type(scope->graph, node->in[i]));
+    if (source->op != &rung_op_weight)
+      return rung_planner_fail(p, RUNG_INTERNAL, "%s: operand %u of a form is no weight", where(node), i);
+    const uint32_t weight = weight_index(p, ((const rung_weight_attrs *)source->attrs)->name,
+                                         rung_graph_value_type(scope->graph, node->in[i]));
     const uint32_t slot = RUNG_PUSH(p, form_weight);
     if (weight == RUNG_NONE || slot == RUNG_NONE) return p->status;
     p->plan->form_weight[slot] = weight;
@@ -326,7 +349,8 @@ static rung_status constant_node(rung_planner *p, rung_scope *scope, const rung_
   if (attrs->data.bytes) memcpy(data, attrs->data.data, attrs->data.bytes);
   p->plan->constant[at] = (rung_plan_constant){data, attrs->data.bytes};
   const uint32_t root = rung_planner_root(p, RUNG_ROOT_CONSTANT, at, (rung_dim){0});
-  scope->ref[node->first_value] = rung_planner_dense_ref(p, root, rung_graph_value_type(scope->graph, node->first_value));
+  scope->ref[node->first_value] =
+      rung_planner_dense_ref(p, root, rung_graph_value_type(scope->graph, node->first_value));
   return p->status;
 }
 
@@ -345,9 +369,9 @@ static const struct {
   const rung_op *op;
   rung_status (*plan)(rung_planner *, rung_scope *, const rung_node *);
 } special[] = {
-    {&rung_op_input, input_node}, {&rung_op_weight, weight_node}, {&rung_op_form, form_node},     {&rung_op_constant, constant_node},
-    {&rung_op_state, state_node}, {&rung_op_if, rung_planner_if}, {&rung_op_loop, rung_planner_loop},
-    {&rung_op_bind_symbol, bind_node},
+    {&rung_op_input, input_node},       {&rung_op_weight, weight_node},    {&rung_op_form, form_node},
+    {&rung_op_constant, constant_node}, {&rung_op_state, state_node},      {&rung_op_if, rung_planner_if},
+    {&rung_op_loop, rung_planner_loop}, {&rung_op_bind_symbol, bind_node},
 };
 
 /* The inputs that describe ragged rows are those that append and attention read. */
@@ -387,7 +411,8 @@ rung_status rung_planner_scope(rung_planner *p, const rung_graph *graph, rung_sc
 rung_status rung_planner_nodes(rung_planner *p, rung_scope *scope) {
   for (uint32_t i = 0; i < scope->graph->nodes; i++) {
     const rung_node *node = &scope->graph->node[i];
-    if (node->op == &rung_op_input && scope->graph->parent) continue; /* a body's inputs are its captures, set by control.c */
+    if (node->op == &rung_op_input && scope->graph->parent)
+      continue; /* a body's inputs are its captures, set by control.c */
     RUNG_TRY(plan_node(p, scope, node));
   }
   return p->status;
@@ -399,7 +424,9 @@ static rung_status plan_outputs(rung_planner *p, rung_scope *scope) {
     const rung_value_type *type = rung_graph_value_type(scope->graph, output->value);
     const uint32_t from = scope->ref[output->value];
     if (type->kind == RUNG_VALUE_STATE_KV)
-      return rung_planner_fail(p, RUNG_UNSUPPORTED, "output \"%s\" is a key/value state; its effect is kept without an output", output->name);
+      return rung_planner_fail(p, RUNG_UNSUPPORTED,
+                               "output \"%s\" is a key/value state; its effect is kept without an output",
+                               output->name);
     const uint32_t at = RUNG_PUSH(p, output);
     if (at == RUNG_NONE) return p->status;
     rung_root *root = &p->plan->root[p->plan->ref[from].root];
@@ -443,12 +470,13 @@ static rung_status make(rung_planner *p, const rung_graph *graph) {
   RUNG_TRY(plan_outputs(p, &scope));
   RUNG_TRY(copy_checks(p, graph));
   RUNG_TRY(rung_planner_lifetimes(p));
-  RUNG_TRY(rung_plan_place(p->host, p->plan->buffer, p->plan->buffers, p->target->align, p->error, &p->plan->arena_bytes));
+  RUNG_TRY(
+      rung_plan_place(p->host, p->plan->buffer, p->plan->buffers, p->target->align, p->error, &p->plan->arena_bytes));
   return rung_plan_check_overlap(p->host, p->plan->buffer, p->plan->buffers, p->error);
 }
 
-rung_status rung_plan_make(rung_host *host, const rung_graph *graph, const rung_target *target, const int64_t *lo, const int64_t *ceiling,
-                           int threads, rung_error *error, rung_plan **out_plan) {
+rung_status rung_plan_make(rung_host *host, const rung_graph *graph, const rung_target *target, const int64_t *lo,
+                           const int64_t *ceiling, int threads, rung_error *error, rung_plan **out_plan) {
   rung_plan *plan = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *plan, 0);
   if (!plan) return rung_fail(error, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   rung_host_retain(host);

@@ -30,7 +30,8 @@ rung_status rung_planner_scope(rung_planner *p, const rung_graph *graph, rung_sc
 rung_status rung_planner_nodes(rung_planner *p, rung_scope *scope);
 /* A kernel step of `op` on references, for copies. */
 rung_status rung_planner_copy(rung_planner *p, uint32_t from_ref, uint32_t to_ref, const char *label);
-uint32_t rung_planner_step(rung_planner *p, rung_step_kind kind, const rung_op *op, const void *attrs, const char *label);
+uint32_t rung_planner_step(rung_planner *p, rung_step_kind kind, const rung_op *op, const void *attrs,
+                           const char *label);
 
 /* refs.c: indices into the plan's arrays; RUNG_NONE after an error (sticky). */
 uint32_t rung_planner_root(rung_planner *p, rung_root_kind kind, uint32_t index, rung_dim bytes);
@@ -54,10 +55,10 @@ rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_nod
 rung_status rung_planner_lifetimes(rung_planner *p);
 
 /* Appends to an array of the plan: grows it, gives the new element's index. */
-#define RUNG_PUSH(p, name)                                                                                           \
+#define RUNG_PUSH(p, name)                                                                                            \
   (rung_arena_grow(&(p)->plan->arena, (void **)&(p)->plan->name, &(p)->plan->name##_capacity, (p)->plan->name##s + 1, \
-                   sizeof *(p)->plan->name)                                                                          \
-       ? (p)->plan->name##s++                                                                                        \
+                   sizeof *(p)->plan->name)                                                                           \
+       ? (p)->plan->name##s++                                                                                         \
        : (rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory"), RUNG_NONE))
 
 #endif

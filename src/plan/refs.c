@@ -42,7 +42,8 @@ static void dense_strides(rung_planner *p, rung_ref *ref) {
     ref->stride[i] = stride;
     if (i == 0) break;
     rung_dim extent = ref->extent[i];
-    if (i == ref->rank - 1 && row->block > 1) extent = rung_dims_div(p->dims, extent, rung_dims_constant(p->dims, row->block));
+    if (i == ref->rank - 1 && row->block > 1)
+      extent = rung_dims_div(p->dims, extent, rung_dims_constant(p->dims, row->block));
     stride = rung_dims_mul(p->dims, stride, extent);
   }
 }
@@ -72,7 +73,9 @@ rung_dim rung_planner_bytes(rung_planner *p, const rung_value_type *type) {
     for (int i = 0; i < type->rank - 1; i++) elements = rung_dims_mul(p->dims, elements, type->extent[i]);
   }
   const rung_dim bytes = rung_dims_mul(p->dims, elements, rung_dims_constant(p->dims, row->bytes));
-  if (!bytes.id) rung_planner_fail(p, RUNG_OVERFLOW, "plan: the bytes of a %s value do not fit 64 bits or memory ran out", row->name);
+  if (!bytes.id)
+    rung_planner_fail(p, RUNG_OVERFLOW, "plan: the bytes of a %s value do not fit 64 bits or memory ran out",
+                      row->name);
   return bytes;
 }
 
@@ -119,8 +122,8 @@ static bool makes_state(const rung_graph *graph, const rung_node *node) {
   return false;
 }
 
-/* Is a view of a state, or a view of that, still read when a later version of a state has been written? All versions share
- * memory, so such a reader would see the wrong one. States are few: any write counts. */
+/* Is a view of a state, or a view of that, still read when a later version of a state has been written? All versions
+ * share memory, so such a reader would see the wrong one. States are few: any write counts. */
 static bool outlives_version(rung_planner *p, const rung_graph *graph, const rung_node *view) {
   uint8_t *derived = rung_arena_alloc(&p->plan->arena, graph->values + 1);
   if (!derived) {
@@ -148,7 +151,11 @@ uint32_t rung_planner_view(rung_planner *p, const rung_graph *graph, const rung_
   const rung_ref *source = &p->plan->ref[operand_ref];
   if (source->layout || !node->op->view || in->type != out->type) return RUNG_NONE;
   if (p->plan->root[source->root].kind == RUNG_ROOT_STATE && outlives_version(p, graph, node)) return RUNG_NONE;
-  rung_view_rule rule = {.dims = p->dims, .attrs = node->attrs, .in = in, .out = out, .in_stride = source->stride,
+  rung_view_rule rule = {.dims = p->dims,
+                         .attrs = node->attrs,
+                         .in = in,
+                         .out = out,
+                         .in_stride = source->stride,
                          .out_offset = rung_dims_constant(p->dims, 0)};
   if (!node->op->view(&rule)) return RUNG_NONE;
   rung_ref ref = {.root = source->root, .rank = (uint8_t)out->rank, .type = source->type};

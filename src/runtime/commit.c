@@ -5,7 +5,8 @@
 #include "runtime/runtime.h"
 
 static bool is_callers(const rung_context *c, const rung_root *root) {
-  if (root->kind == RUNG_ROOT_INPUT) return c->input[root->index].set && !c->input[root->index].owned && !c->input[root->index].copy;
+  if (root->kind == RUNG_ROOT_INPUT)
+    return c->input[root->index].set && !c->input[root->index].owned && !c->input[root->index].copy;
   return root->kind == RUNG_ROOT_OUTPUT && c->output[root->index].set;
 }
 
@@ -13,8 +14,8 @@ static bool is_callers(const rung_context *c, const rung_root *root) {
 rung_status rung_context_check_output(rung_context *c, uint32_t slot, int64_t bytes) {
   const rung_tensor *bound = &c->output[slot].tensor;
   if (bytes == RUNG_UNBOUND || bytes <= 0 || (uint64_t)bytes <= rung_tensor_bytes(bound)) return RUNG_OK;
-  return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "output \"%s\" needs %" PRId64 " bytes, the bound tensor has %" PRIu64, c->program->plan->output[slot].name,
-                   bytes, rung_tensor_bytes(bound));
+  return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "output \"%s\" needs %" PRId64 " bytes, the bound tensor has %" PRIu64,
+                   c->program->plan->output[slot].name, bytes, rung_tensor_bytes(bound));
 }
 
 static rung_status commit_all(rung_context *c, const rung_resolved *now) {
@@ -45,9 +46,12 @@ rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
     uint64_t need = 0;
     const uint64_t held = c->arena.committed + c->scratch.committed;
     rung_error ignored;
-    if (status == RUNG_OVER_BUDGET && !rung_plan_committed(c->host, c->program->plan, now->dim, rung_host_page(c->host), &ignored, &need))
-      rung_fail(&c->error, status, "the run needs %" PRIu64 " bytes of activations and %" PRIu64 " of scratch; %" PRIu64
-                " were held when the budget of %" PRIu64 " bytes was reached", need, now->scratch, held, rung_host_budget(c->host));
+    if (status == RUNG_OVER_BUDGET &&
+        !rung_plan_committed(c->host, c->program->plan, now->dim, rung_host_page(c->host), &ignored, &need))
+      rung_fail(&c->error, status,
+                "the run needs %" PRIu64 " bytes of activations and %" PRIu64 " of scratch; %" PRIu64
+                " were held when the budget of %" PRIu64 " bytes was reached",
+                need, now->scratch, held, rung_host_budget(c->host));
     now->valid = false;
     rung_context_trim(c);
   }

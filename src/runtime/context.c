@@ -5,7 +5,9 @@
 
 #include "runtime/runtime.h"
 
-rung_context_options rung_context_options_default(void) { return (rung_context_options){.size = sizeof(rung_context_options)}; }
+rung_context_options rung_context_options_default(void) {
+  return (rung_context_options){.size = sizeof(rung_context_options)};
+}
 
 static void drop_program(rung_context *c) {
   if (!c->program) return;
@@ -24,13 +26,16 @@ static void drop_program(rung_context *c) {
   c->program = NULL;
 }
 
-rung_status rung_context_create(rung_template *t, rung_view *view, rung_state *state, const rung_context_options *options, rung_error *error,
-                                rung_context **out_context) {
+rung_status rung_context_create(rung_template *t, rung_view *view, rung_state *state,
+                                const rung_context_options *options, rung_error *error, rung_context **out_context) {
   const rung_context_options o = options ? *options : rung_context_options_default();
-  if (!t || !out_context) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: template and out_context are required");
-  if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: options.size is %zu, expected %zu", o.size, sizeof o);
+  if (!t || !out_context)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: template and out_context are required");
+  if (o.size != sizeof o)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: options.size is %zu, expected %zu", o.size, sizeof o);
   if (o.threads < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: %d threads", o.threads);
-  if (state && state->template_ != t) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: the state was made for another template");
+  if (state && state->template_ != t)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: the state was made for another template");
   rung_host *host = t->device->host;
   rung_context *c = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *c, 0);
   if (!c) return rung_fail(error, RUNG_OUT_OF_MEMORY, "context: out of memory");
@@ -82,7 +87,8 @@ rung_memory rung_context_memory(const rung_context *c) {
 
 /* ---- use */
 
-static rung_status reserve(rung_region *region, rung_host *host, rung_memory_class class_, uint64_t bytes, rung_error *error) {
+static rung_status reserve(rung_region *region, rung_host *host, rung_memory_class class_, uint64_t bytes,
+                           rung_error *error) {
   if (region->reserved >= bytes && region->base) return RUNG_OK;
   rung_region_finish(region);
   *region = (rung_region){0};
@@ -99,21 +105,30 @@ static rung_status point_roots(rung_context *c) {
       case RUNG_ROOT_BUFFER:
       case RUNG_ROOT_CARRIED:
       case RUNG_ROOT_INPUT:
-      case RUNG_ROOT_OUTPUT: data = c->arena.base ? c->arena.base + plan->buffer[root->buffer].offset : NULL; break;
+      case RUNG_ROOT_OUTPUT:
+        data = c->arena.base ? c->arena.base + plan->buffer[root->buffer].offset : NULL;
+        break;
       case RUNG_ROOT_WEIGHT:
       case RUNG_ROOT_FORM:
-        if (!c->view) return rung_fail(e, RUNG_NOT_LOADED, "the program has weights, the context was made without a view");
+        if (!c->view)
+          return rung_fail(e, RUNG_NOT_LOADED, "the program has weights, the context was made without a view");
         if (root->kind == RUNG_ROOT_WEIGHT && !root->read) break;
-        if (root->kind == RUNG_ROOT_WEIGHT) RUNG_TRY(rung_view_weight(c->view, &plan->weight[root->index], e, &data));
-        else RUNG_TRY(rung_view_form(c->view, c->program, root->index, e, &data));
+        if (root->kind == RUNG_ROOT_WEIGHT)
+          RUNG_TRY(rung_view_weight(c->view, &plan->weight[root->index], e, &data));
+        else
+          RUNG_TRY(rung_view_form(c->view, c->program, root->index, e, &data));
         break;
       case RUNG_ROOT_STATE:
         if (!c->state || root->index >= c->state->items)
-          return rung_fail(e, RUNG_INVALID_ARGUMENT, "the program has state \"%s\", the context was made without", plan->state[root->index].name);
-        data = c->state->item[root->index].type.kind == RUNG_VALUE_STATE_KV ? (const uint8_t *)&c->state->item[root->index].kv
-                                                                            : c->state->item[root->index].region.base;
+          return rung_fail(e, RUNG_INVALID_ARGUMENT, "the program has state \"%s\", the context was made without",
+                           plan->state[root->index].name);
+        data = c->state->item[root->index].type.kind == RUNG_VALUE_STATE_KV
+                   ? (const uint8_t *)&c->state->item[root->index].kv
+                   : c->state->item[root->index].region.base;
         break;
-      case RUNG_ROOT_CONSTANT: data = plan->constant[root->index].data; break;
+      case RUNG_ROOT_CONSTANT:
+        data = plan->constant[root->index].data;
+        break;
     }
     c->root[i] = (uint8_t *)(uintptr_t)data;
   }
@@ -132,7 +147,8 @@ static rung_status use(rung_context *c, rung_program *program) {
   c->input = rung_host_array(c->host, plan->inputs + 1, sizeof *c->input);
   c->output = rung_host_array(c->host, plan->outputs + 1, sizeof *c->output);
   c->result = rung_host_array(c->host, plan->outputs + 1, sizeof *c->result);
-  if (!c->resolved_memory || !c->root || !c->input || !c->output || !c->result) return rung_fail(e, RUNG_OUT_OF_MEMORY, "context: out of memory");
+  if (!c->resolved_memory || !c->root || !c->input || !c->output || !c->result)
+    return rung_fail(e, RUNG_OUT_OF_MEMORY, "context: out of memory");
   uint8_t *cursor = c->resolved_memory;
   for (int i = 0; i < RUNG_REMEMBERED; i++) rung_resolved_carve(&c->resolved[i], plan, &cursor);
   RUNG_TRY(reserve(&c->arena, c->host, RUNG_MEMORY_activations, plan->arena_bytes, e));
@@ -164,7 +180,9 @@ rung_status rung_context_use(rung_context *c, rung_program *program) {
 rung_status rung_context_ready(rung_context *c) {
   if (!c) return RUNG_INVALID_ARGUMENT;
   c->error = (rung_error){0};
-  return c->program ? RUNG_OK : rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "the context has no program; call rung_context_use first");
+  return c->program
+             ? RUNG_OK
+             : rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "the context has no program; call rung_context_use first");
 }
 
 static bool dense(const rung_tensor *t) {
@@ -180,13 +198,17 @@ static bool dense(const rung_tensor *t) {
   return true;
 }
 
-static rung_status check_tensor(rung_context *c, const char *what, const char *name, const rung_value_type *want, const rung_tensor *t) {
+static rung_status check_tensor(rung_context *c, const char *what, const char *name, const rung_value_type *want,
+                                const rung_tensor *t) {
   if (t->type != want->type)
-    return rung_fail(&c->error, RUNG_TYPE_MISMATCH, "%s \"%s\" is %s, the program takes %s", what, name, rung_type_name(t->type), rung_type_name(want->type));
+    return rung_fail(&c->error, RUNG_TYPE_MISMATCH, "%s \"%s\" is %s, the program takes %s", what, name,
+                     rung_type_name(t->type), rung_type_name(want->type));
   if (t->rank != want->rank)
-    return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "%s \"%s\" has rank %d, the program takes %d", what, name, t->rank, want->rank);
+    return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "%s \"%s\" has rank %d, the program takes %d", what, name, t->rank,
+                     want->rank);
   for (int i = 0; i < t->rank; i++)
-    if (t->extent[i] < 0) return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "%s \"%s\": axis %d is %" PRId64, what, name, i, t->extent[i]);
+    if (t->extent[i] < 0)
+      return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "%s \"%s\": axis %d is %" PRId64, what, name, i, t->extent[i]);
   return RUNG_OK;
 }
 
@@ -201,7 +223,9 @@ uint64_t rung_tensor_bytes(const rung_tensor *t) {
 static rung_status own_space(rung_context *c, uint32_t root, uint64_t bytes, const char *name, uint8_t **out) {
   const rung_buffer *buffer = &c->program->plan->buffer[c->program->plan->root[root].buffer];
   if (bytes > buffer->bound)
-    return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "\"%s\": %" PRIu64 " bytes pass what the program was compiled for, %" PRIu64, name, bytes, buffer->bound);
+    return rung_fail(&c->error, RUNG_OUT_OF_RANGE,
+                     "\"%s\": %" PRIu64 " bytes pass what the program was compiled for, %" PRIu64, name, bytes,
+                     buffer->bound);
   if (bytes) RUNG_TRY(rung_region_commit(&c->arena, buffer->offset, bytes, &c->error));
   *out = c->arena.base ? c->arena.base + buffer->offset : NULL;
   return RUNG_OK;
@@ -217,7 +241,8 @@ rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor
   rung_bound *b = &c->input[slot];
   b->copy = !dense(tensor) || (uintptr_t)tensor->data % 16 != 0;
   if (b->copy && rung_type_is_block(tensor->type))
-    return rung_fail(&c->error, RUNG_UNSUPPORTED, "input \"%s\": blocks must be dense and aligned to 16 bytes", in->name);
+    return rung_fail(&c->error, RUNG_UNSUPPORTED, "input \"%s\": blocks must be dense and aligned to 16 bytes",
+                     in->name);
   uint8_t *data = tensor->data;
   if (b->copy) RUNG_TRY(own_space(c, in->root, rung_tensor_bytes(tensor), in->name, &data));
   b->tensor = *tensor;
@@ -247,14 +272,16 @@ rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent,
 rung_status rung_context_bind_output(rung_context *c, int slot, const rung_tensor *tensor) {
   RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
-  if (slot < 0 || (uint32_t)slot >= plan->outputs) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "bind: there is no output %d", slot);
+  if (slot < 0 || (uint32_t)slot >= plan->outputs)
+    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "bind: there is no output %d", slot);
   const rung_plan_output *out = &plan->output[slot];
   uint8_t *data = c->arena.base ? c->arena.base + plan->buffer[plan->root[out->root].buffer].offset : NULL;
   c->output[slot] = (rung_bound){0};
   if (tensor) {
     RUNG_TRY(check_tensor(c, "output", out->name, &out->type, tensor));
     if (!tensor->data || !dense(tensor) || (uintptr_t)tensor->data % 16 != 0)
-      return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output \"%s\" must be dense and aligned to 16 bytes", out->name);
+      return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output \"%s\" must be dense and aligned to 16 bytes",
+                       out->name);
     c->output[slot] = (rung_bound){.tensor = *tensor, .set = true};
     data = tensor->data;
   }
@@ -269,7 +296,8 @@ rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t
   const int s = symbol ? rung_dims_find_symbol(&plan->dims, symbol, strlen(symbol)) : -1;
   if (s < 0) return rung_fail(&c->error, RUNG_NOT_FOUND, "there is no symbol \"%s\"", symbol ? symbol : "");
   if (value >= 0 && (value < plan->lo[s] || value > plan->ceiling[s]))
-    return rung_fail(&c->error, RUNG_OUT_OF_RANGE, "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64, symbol, value, plan->lo[s],
+    return rung_fail(&c->error, RUNG_OUT_OF_RANGE,
+                     "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64, symbol, value, plan->lo[s],
                      plan->ceiling[s]);
   c->extent[s] = value < 0 ? RUNG_UNBOUND : value;
   return RUNG_OK;
@@ -281,13 +309,16 @@ static rung_status solve(rung_context *c, int64_t *symbol) {
   const rung_plan *plan = c->program->plan;
   memcpy(symbol, c->extent, sizeof(int64_t) * RUNG_MAX_SYMBOLS);
   for (uint32_t i = 0; i < plan->inputs; i++) {
-    if (!c->input[i].set) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "input \"%s\" is not bound", plan->input[i].name);
+    if (!c->input[i].set)
+      return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "input \"%s\" is not bound", plan->input[i].name);
     RUNG_TRY(rung_solve_input(plan, i, c->input[i].tensor.extent, symbol, &c->error));
   }
   for (uint32_t s = 0; s < plan->dims.symbols; s++)
-    if (symbol[s] == RUNG_UNBOUND && plan->lo[s] == plan->ceiling[s] && !plan->dims.symbol[s].made) symbol[s] = plan->lo[s];
+    if (symbol[s] == RUNG_UNBOUND && plan->lo[s] == plan->ceiling[s] && !plan->dims.symbol[s].made)
+      symbol[s] = plan->lo[s];
   /* A second round for extents like batch*seq that waited for a later input. */
-  for (uint32_t i = 0; i < plan->inputs; i++) RUNG_TRY(rung_solve_input(plan, i, c->input[i].tensor.extent, symbol, &c->error));
+  for (uint32_t i = 0; i < plan->inputs; i++)
+    RUNG_TRY(rung_solve_input(plan, i, c->input[i].tensor.extent, symbol, &c->error));
   return rung_check_binding(plan, symbol, &c->error);
 }
 
@@ -297,13 +328,16 @@ static rung_status check_extents(rung_context *c, const rung_resolved *now) {
     for (int a = 0; a < plan->input[i].type.rank; a++) {
       const int64_t want = now->dim[plan->input[i].type.extent[a].id], have = c->input[i].tensor.extent[a];
       if (want != have)
-        return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64, a, plan->input[i].name, have,
-                         want);
+        return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
+                         "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64, a,
+                         plan->input[i].name, have, want);
     }
   for (uint32_t i = 0; i < plan->checks; i++) {
     const int64_t a = now->dim[plan->check[i].a.id], b = now->dim[plan->check[i].b.id];
     if (a != RUNG_UNBOUND && b != RUNG_UNBOUND && a != b)
-      return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "two extents that must agree are %" PRId64 " and %" PRId64 " (node %u)", a, b, plan->check[i].node);
+      return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
+                       "two extents that must agree are %" PRId64 " and %" PRId64 " (node %u)", a, b,
+                       plan->check[i].node);
   }
   return RUNG_OK;
 }
@@ -344,7 +378,8 @@ static void copy_inputs(rung_context *c) {
     int64_t stride[RUNG_MAX_RANK], index[RUNG_MAX_RANK] = {0}, want = 1;
     bool given = false;
     for (int a = 0; a < b->tensor.rank; a++) given |= b->tensor.stride[a] != 0;
-    for (int a = b->tensor.rank - 1; a >= 0; want *= b->tensor.extent[a], a--) stride[a] = given ? b->tensor.stride[a] : want;
+    for (int a = b->tensor.rank - 1; a >= 0; want *= b->tensor.extent[a], a--)
+      stride[a] = given ? b->tensor.stride[a] : want;
     uint8_t *to = c->root[plan->input[i].root];
     for (int64_t e = 0; e < n; e++) {
       int64_t at = 0;
@@ -358,7 +393,9 @@ static void copy_inputs(rung_context *c) {
 static rung_status check_outputs(rung_context *c, const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
   for (uint32_t i = 0; i < plan->outputs; i++)
-    if (c->output[i].set) RUNG_TRY(rung_context_check_output(c, i, now->dim[plan->buffer[plan->root[plan->output[i].root].buffer].bytes.id]));
+    if (c->output[i].set)
+      RUNG_TRY(
+          rung_context_check_output(c, i, now->dim[plan->buffer[plan->root[plan->output[i].root].buffer].bytes.id]));
   return RUNG_OK;
 }
 

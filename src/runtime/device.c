@@ -10,7 +10,9 @@
 
 static const rung_backend *const backends[] = {&rung_backend_cpu, &rung_backend_ref};
 
-rung_device_options rung_device_options_default(void) { return (rung_device_options){.size = sizeof(rung_device_options)}; }
+rung_device_options rung_device_options_default(void) {
+  return (rung_device_options){.size = sizeof(rung_device_options)};
+}
 
 static const rung_backend *find(const char *name) {
   for (size_t i = 0; i < RUNG_COUNT(backends); i++)
@@ -23,22 +25,27 @@ static rung_status default_threads(int asked, rung_error *error, int *out_thread
   const char *text = getenv("RUNG_THREADS");
   *out_threads = asked;
   if (asked > 0) return RUNG_OK;
-  if (asked < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "threads is %d; give at least 1, or 0 for the default", asked);
+  if (asked < 0)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "threads is %d; give at least 1, or 0 for the default", asked);
   if (!text || !*text) {
     *out_threads = rung_pool_default_threads(NULL);
     return RUNG_OK;
   }
   char *end;
   const long value = strtol(text, &end, 10);
-  if (*end || value < 1 || value > 1024) return rung_fail(error, RUNG_INVALID_ARGUMENT, "RUNG_THREADS is \"%s\"; it must be 1..1024", text);
+  if (*end || value < 1 || value > 1024)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "RUNG_THREADS is \"%s\"; it must be 1..1024", text);
   *out_threads = (int)value;
   return RUNG_OK;
 }
 
-rung_status rung_device_create(rung_host *host, const char *name, const rung_device_options *options, rung_error *error, rung_device **out_device) {
+rung_status rung_device_create(rung_host *host, const char *name, const rung_device_options *options, rung_error *error,
+                               rung_device **out_device) {
   const rung_device_options o = options ? *options : rung_device_options_default();
-  if (!host || !name || !out_device) return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: host, name and out_device are required");
-  if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: options.size is %zu, expected %zu", o.size, sizeof o);
+  if (!host || !name || !out_device)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: host, name and out_device are required");
+  if (o.size != sizeof o)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: options.size is %zu, expected %zu", o.size, sizeof o);
   const rung_backend *backend = find(name);
   if (!backend) return rung_fail(error, RUNG_NOT_FOUND, "no device \"%s\"; there are: cpu, ref", name);
   int threads;
@@ -58,7 +65,8 @@ rung_status rung_device_create(rung_host *host, const char *name, const rung_dev
   device->pool = rung_pool_shared(host);
   device->threads = threads;
   const char *level = device->target->level ? device->target->level : "";
-  snprintf(device->name, sizeof device->name, "%s%s%s%s", device->target->name, level[0] ? " (" : "", level, level[0] ? ")" : "");
+  snprintf(device->name, sizeof device->name, "%s%s%s%s", device->target->name, level[0] ? " (" : "", level,
+           level[0] ? ")" : "");
   *out_device = device;
   return RUNG_OK;
 }

@@ -13,14 +13,15 @@ static rung_status symbol_index(const rung_dims *dims, const char *name, rung_er
   return RUNG_OK;
 }
 
-static rung_status ceilings(const rung_dims *dims, const rung_binding *binding, size_t count, int64_t *lo, int64_t *ceiling, rung_error *error) {
+static rung_status ceilings(const rung_dims *dims, const rung_binding *binding, size_t count, int64_t *lo,
+                            int64_t *ceiling, rung_error *error) {
   for (uint32_t s = 0; s < dims->symbols; s++) lo[s] = dims->symbol[s].lo, ceiling[s] = dims->symbol[s].hi;
   for (size_t i = 0; i < count; i++) {
     int s;
     RUNG_TRY(symbol_index(dims, binding[i].symbol, error, &s));
     if (binding[i].value < lo[s] || binding[i].value > dims->symbol[s].hi)
-      return rung_fail(error, RUNG_OUT_OF_RANGE, "ceiling of symbol %s is %" PRId64 ", declared %" PRId64 "..%" PRId64, binding[i].symbol, binding[i].value,
-                       lo[s], dims->symbol[s].hi);
+      return rung_fail(error, RUNG_OUT_OF_RANGE, "ceiling of symbol %s is %" PRId64 ", declared %" PRId64 "..%" PRId64,
+                       binding[i].symbol, binding[i].value, lo[s], dims->symbol[s].hi);
     ceiling[s] = binding[i].value;
   }
   return RUNG_OK;
@@ -32,7 +33,8 @@ static rung_status make(rung_program *program, const rung_binding *ceiling, size
   int64_t lo[RUNG_MAX_SYMBOLS] = {0}, hi[RUNG_MAX_SYMBOLS] = {0};
   RUNG_TRY(ceilings(t->graph->dims, ceiling, count, lo, hi, error));
   rung_mutex_lock(&t->lock);
-  const rung_status status = rung_plan_make(device->host, t->graph, device->target, lo, hi, t->threads, error, &program->plan);
+  const rung_status status =
+      rung_plan_make(device->host, t->graph, device->target, lo, hi, t->threads, error, &program->plan);
   rung_mutex_unlock(&t->lock);
   if (status) return status;
   for (uint32_t i = 0; i < program->plan->forms; i++) {
@@ -42,8 +44,10 @@ static rung_status make(rung_program *program, const rung_binding *ceiling, size
   return device->backend->prepare(device->self, device->host, program->plan, error, &program->image);
 }
 
-rung_status rung_program_create(rung_template *t, const rung_binding *ceiling, size_t count, rung_error *error, rung_program **out_program) {
-  if (!t || !out_program || (count && !ceiling)) return rung_fail(error, RUNG_INVALID_ARGUMENT, "program: template, ceiling and out_program are required");
+rung_status rung_program_create(rung_template *t, const rung_binding *ceiling, size_t count, rung_error *error,
+                                rung_program **out_program) {
+  if (!t || !out_program || (count && !ceiling))
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "program: template, ceiling and out_program are required");
   rung_program *program = rung_host_alloc(t->device->host, RUNG_MEMORY_host, sizeof *program, 0);
   if (!program) return rung_fail(error, RUNG_OUT_OF_MEMORY, "program: out of memory");
   atomic_init(&program->references, 1);
@@ -98,7 +102,8 @@ int rung_program_find_output(const rung_program *program, const char *name) {
 
 /* ---- memory */
 
-static rung_status resolve_at(const rung_program *program, const rung_binding *binding, size_t count, void *memory, rung_resolved *out, rung_error *error) {
+static rung_status resolve_at(const rung_program *program, const rung_binding *binding, size_t count, void *memory,
+                              rung_resolved *out, rung_error *error) {
   const rung_plan *plan = program->plan;
   uint8_t *cursor = memory;
   rung_resolved_carve(out, plan, &cursor);
@@ -126,9 +131,10 @@ static rung_status resolve_at(const rung_program *program, const rung_binding *b
 
 static uint64_t to_pages(uint64_t bytes, size_t page) { return (bytes + page - 1) / page * page; }
 
-rung_status rung_program_memory(const rung_program *program, const rung_binding *binding, size_t count, const rung_lengths *lengths, rung_error *error,
-                                rung_memory *out_memory) {
-  if (!program || !out_memory || (count && !binding)) return rung_fail(error, RUNG_INVALID_ARGUMENT, "memory: program, binding and out_memory are required");
+rung_status rung_program_memory(const rung_program *program, const rung_binding *binding, size_t count,
+                                const rung_lengths *lengths, rung_error *error, rung_memory *out_memory) {
+  if (!program || !out_memory || (count && !binding))
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "memory: program, binding and out_memory are required");
   const rung_plan *plan = program->plan;
   rung_host *host = program->template_->device->host;
   const size_t page = rung_host_page(host), bytes = rung_resolved_bytes(plan);
@@ -137,7 +143,8 @@ rung_status rung_program_memory(const rung_program *program, const rung_binding 
   rung_resolved at;
   rung_memory m = {0};
   rung_status status = resolve_at(program, binding, count, memory, &at, error);
-  if (!status && rung_host_has_pages(host)) status = rung_plan_committed(host, plan, at.dim, page, error, &m.activations);
+  if (!status && rung_host_has_pages(host))
+    status = rung_plan_committed(host, plan, at.dim, page, error, &m.activations);
   if (!status) {
     if (!rung_host_has_pages(host)) m.activations = to_pages(plan->arena_bytes, page);
     m.scratch = to_pages(rung_host_has_pages(host) ? at.scratch : plan->scratch_bytes, page);
@@ -162,7 +169,8 @@ rung_status rung_program_memory(const rung_program *program, const rung_binding 
 static void print_ref(const rung_plan *plan, const rung_ref *ref, rung_text *out) {
   static const char *const kinds[] = {"buffer", "input", "output", "weight", "form", "state", "constant", "carried"};
   const rung_root *root = &plan->root[ref->root];
-  rung_text_printf(out, "%s%u:%s[", kinds[root->kind], root->buffer != RUNG_NONE && root->kind == RUNG_ROOT_BUFFER ? root->buffer : root->index,
+  rung_text_printf(out, "%s%u:%s[", kinds[root->kind],
+                   root->buffer != RUNG_NONE && root->kind == RUNG_ROOT_BUFFER ? root->buffer : root->index,
                    rung_type_name((rung_type)ref->type));
   for (int i = 0; i < ref->rank; i++) {
     if (i) rung_text_puts(out, ",");
@@ -187,19 +195,21 @@ static void print_step(const rung_plan *plan, uint32_t s, rung_text *out) {
   for (uint32_t v = 0; v < step->variants; v++) {
     const rung_kernel *k = plan->variant[step->variant + v].kernel;
     rung_text_printf(out, "%s%s", v ? " | " : "  # ", k->name);
-    if (k->guard_role >= 0) rung_text_printf(out, " %" PRId64 "..%" PRId64, k->guard_lo, k->guard_hi ? k->guard_hi - 1 : INT64_MAX);
+    if (k->guard_role >= 0)
+      rung_text_printf(out, " %" PRId64 "..%" PRId64, k->guard_lo, k->guard_hi ? k->guard_hi - 1 : INT64_MAX);
   }
   if (step->label != RUNG_NONE) rung_text_printf(out, "  (%s)", plan->label[step->label]);
   rung_text_puts(out, "\n");
 }
 
 rung_status rung_program_print(const rung_program *program, rung_error *error, char **out_text, size_t *out_bytes) {
-  if (!program || !out_text || !out_bytes) return rung_fail(error, RUNG_INVALID_ARGUMENT, "print: program, out_text and out_bytes are required");
+  if (!program || !out_text || !out_bytes)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "print: program, out_text and out_bytes are required");
   const rung_plan *plan = program->plan;
   rung_text text;
   rung_text_init(&text, program->template_->device->host);
-  rung_text_printf(&text, "arena %" PRIu64 " bytes at the ceiling, scratch %" PRIu64 ", %u steps, %u forms\n", plan->arena_bytes, plan->scratch_bytes,
-                   plan->steps, plan->forms);
+  rung_text_printf(&text, "arena %" PRIu64 " bytes at the ceiling, scratch %" PRIu64 ", %u steps, %u forms\n",
+                   plan->arena_bytes, plan->scratch_bytes, plan->steps, plan->forms);
   for (uint32_t i = 0; i < plan->buffers; i++) {
     const rung_buffer *b = &plan->buffer[i];
     if (!b->bound) continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From a binding to numbers: symbols solved from input extents, one 64-bit value per dimension expression, operands, and
- * one variant per step. */
+ * From a binding to numbers: symbols solved from input extents, one 64-bit value per dimension expression, operands,
+ * and one variant per step. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +16,9 @@ static size_t shapes_of(const rung_plan *plan) {
 static size_t rounded(size_t n) { return (n + 63) / 64 * 64; }
 
 size_t rung_resolved_bytes(const rung_plan *plan) {
-  return rounded(plan->dims.count * sizeof(int64_t)) + rounded((plan->roles + 1) * sizeof(int64_t)) + rounded((shapes_of(plan) + 1) * sizeof(int64_t)) +
-         rounded((plan->refs + 1) * sizeof(rung_operand)) + rounded(plan->steps + 1);
+  return rounded(plan->dims.count * sizeof(int64_t)) + rounded((plan->roles + 1) * sizeof(int64_t)) +
+         rounded((shapes_of(plan) + 1) * sizeof(int64_t)) + rounded((plan->refs + 1) * sizeof(rung_operand)) +
+         rounded(plan->steps + 1);
 }
 
 static void *carve(uint8_t **memory, size_t bytes) {
@@ -36,7 +37,9 @@ void rung_resolved_carve(rung_resolved *r, const rung_plan *plan, uint8_t **memo
 }
 
 /* A dim without a value yet belongs to a later segment: its operands stay empty until a bind step gives it one. */
-static int64_t known(const rung_resolved *r, rung_dim dim) { return r->dim[dim.id] == RUNG_UNBOUND ? 0 : r->dim[dim.id]; }
+static int64_t known(const rung_resolved *r, rung_dim dim) {
+  return r->dim[dim.id] == RUNG_UNBOUND ? 0 : r->dim[dim.id];
+}
 
 static uint8_t choose(const rung_plan *plan, const rung_resolved *r, const rung_step *step) {
   for (uint8_t v = 0; v < step->variants; v++) {
@@ -54,7 +57,8 @@ rung_status rung_resolve(const rung_plan *plan, rung_resolved *r, rung_error *er
   for (uint32_t i = 0; i < plan->refs; i++) {
     const rung_ref *ref = &plan->ref[i];
     rung_operand *o = &r->operand[i];
-    *o = (rung_operand){.extent = shape, .stride = shape + ref->rank, .rank = ref->rank, .type = ref->type, .layout = ref->layout};
+    *o = (rung_operand){
+        .extent = shape, .stride = shape + ref->rank, .rank = ref->rank, .type = ref->type, .layout = ref->layout};
     for (int a = 0; a < ref->rank; a++) {
       shape[a] = known(r, ref->extent[a]);
       shape[ref->rank + a] = known(r, ref->stride[a]);
@@ -97,18 +101,20 @@ void rung_resolve_bases(const rung_plan *plan, rung_resolved *r, uint8_t *const 
 
 /* ---- symbols from extents */
 
-static rung_status give(const rung_plan *plan, uint32_t s, int64_t value, const char *input, int axis, int64_t *symbol, rung_error *error) {
+static rung_status give(const rung_plan *plan, uint32_t s, int64_t value, const char *input, int axis, int64_t *symbol,
+                        rung_error *error) {
   const char *name = plan->dims.symbol[s].name;
   if (symbol[s] != RUNG_UNBOUND && symbol[s] != value)
-    return rung_fail(error, RUNG_SHAPE_MISMATCH, "symbol %s is %" PRId64 " by earlier inputs and %" PRId64 " by axis %d of input \"%s\"", name, symbol[s],
-                     value, axis, input);
+    return rung_fail(error, RUNG_SHAPE_MISMATCH,
+                     "symbol %s is %" PRId64 " by earlier inputs and %" PRId64 " by axis %d of input \"%s\"", name,
+                     symbol[s], value, axis, input);
   symbol[s] = value;
   return RUNG_OK;
 }
 
 /* A polynomial that is linear in its only symbol without a value: coefficient * symbol + rest. */
-static bool linear(const rung_dims *dims, const rung_dim_node *node, const int64_t *symbol, uint32_t *out_symbol, int64_t *out_coefficient,
-                   int64_t *out_rest) {
+static bool linear(const rung_dims *dims, const rung_dim_node *node, const int64_t *symbol, uint32_t *out_symbol,
+                   int64_t *out_coefficient, int64_t *out_rest) {
   *out_symbol = RUNG_NONE;
   *out_coefficient = *out_rest = 0;
   for (uint32_t t = node->a; t < node->a + node->b; t++) {
@@ -136,7 +142,8 @@ static bool linear(const rung_dims *dims, const rung_dim_node *node, const int64
   return *out_symbol != RUNG_NONE && *out_coefficient != 0;
 }
 
-rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_t *extent, int64_t *symbol, rung_error *error) {
+rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_t *extent, int64_t *symbol,
+                             rung_error *error) {
   const rung_plan_input *in = &plan->input[input];
   for (int axis = 0; axis < in->type.rank; axis++) {
     const rung_dim_node *node = &plan->dims.node[in->type.extent[axis].id];
@@ -144,16 +151,19 @@ rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_
       RUNG_TRY(give(plan, node->symbol, extent[axis], in->name, axis, symbol, error));
     } else if (node->kind == RUNG_DIM_KIND_CONSTANT) {
       if (extent[axis] != node->value)
-        return rung_fail(error, RUNG_SHAPE_MISMATCH, "axis %d of input \"%s\" is %" PRId64 ", the program takes %" PRId64, axis, in->name, extent[axis],
-                         node->value);
+        return rung_fail(error, RUNG_SHAPE_MISMATCH,
+                         "axis %d of input \"%s\" is %" PRId64 ", the program takes %" PRId64, axis, in->name,
+                         extent[axis], node->value);
     } else if (node->kind == RUNG_DIM_KIND_POLYNOMIAL) {
       uint32_t s;
       int64_t coefficient, rest;
-      if (!linear(&plan->dims, node, symbol, &s, &coefficient, &rest)) continue; /* checked once all symbols are known */
+      if (!linear(&plan->dims, node, symbol, &s, &coefficient, &rest))
+        continue; /* checked once all symbols are known */
       const int64_t left = extent[axis] - rest;
       if (left % coefficient)
-        return rung_fail(error, RUNG_SHAPE_MISMATCH, "axis %d of input \"%s\" is %" PRId64 ": not divisible for symbol %s, %" PRId64 " remains", axis, in->name,
-                         extent[axis], plan->dims.symbol[s].name, left % coefficient);
+        return rung_fail(error, RUNG_SHAPE_MISMATCH,
+                         "axis %d of input \"%s\" is %" PRId64 ": not divisible for symbol %s, %" PRId64 " remains",
+                         axis, in->name, extent[axis], plan->dims.symbol[s].name, left % coefficient);
       RUNG_TRY(give(plan, s, left / coefficient, in->name, axis, symbol, error));
     }
   }
@@ -172,14 +182,15 @@ rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, run
       continue;
     }
     if (symbol[s] < plan->lo[s] || symbol[s] > plan->ceiling[s])
-      return rung_fail(error, RUNG_OUT_OF_RANGE, "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64, info->name, symbol[s], plan->lo[s],
-                       plan->ceiling[s]);
+      return rung_fail(error, RUNG_OUT_OF_RANGE, "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64,
+                       info->name, symbol[s], plan->lo[s], plan->ceiling[s]);
   }
   if (used) return rung_fail(error, RUNG_INVALID_ARGUMENT, "no input gives these symbols a value: %s", open);
   return RUNG_OK;
 }
 
-rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page, rung_error *error, uint64_t *out_bytes) {
+rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page,
+                                rung_error *error, uint64_t *out_bytes) {
   const size_t pages = (size_t)(plan->arena_bytes / page) + 2, bytes = (pages + 63) / 64 * sizeof(uint64_t);
   uint64_t *bits = rung_host_alloc(host, RUNG_MEMORY_host, bytes, 0);
   if (!bits) return rung_fail(error, RUNG_OUT_OF_MEMORY, "memory report: out of memory");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Walking the steps of a run. Runs of kernel steps go to the backend; branches, loops and bound symbols are decided here. */
+ * Walking the steps of a run. Runs of kernel steps go to the backend; branches, loops and bound symbols are decided
+ * here. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,9 +26,11 @@ static rung_status refresh(walk *w) {
 static rung_status set_symbol(walk *w, uint32_t symbol, int64_t value) {
   const rung_symbol *info = &w->plan->dims.symbol[symbol];
   int64_t bound = info->hi;
-  if (info->bound.id && w->now->dim[info->bound.id] != RUNG_UNBOUND && w->now->dim[info->bound.id] < bound) bound = w->now->dim[info->bound.id];
+  if (info->bound.id && w->now->dim[info->bound.id] != RUNG_UNBOUND && w->now->dim[info->bound.id] < bound)
+    bound = w->now->dim[info->bound.id];
   if (value < 0 || value > bound)
-    return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE, "symbol %s became %" PRId64 ", its bound is %" PRId64, info->name, value, bound);
+    return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE, "symbol %s became %" PRId64 ", its bound is %" PRId64, info->name,
+                     value, bound);
   if (w->now->symbol[symbol] == value) return RUNG_OK;
   w->now->symbol[symbol] = value;
   RUNG_TRY(rung_resolve(w->plan, w->now, &w->c->error));
@@ -39,7 +42,8 @@ static int64_t scalar(const walk *w, uint32_t ref) { return rung_load_i64(&w->no
 
 static rung_status bind_step(walk *w, const rung_step *step) {
   int64_t value = step->n_in ? scalar(w, step->in) : w->now->dim[step->value.id];
-  if (value == RUNG_UNBOUND) return rung_fail(&w->c->error, RUNG_INTERNAL, "a symbol is bound to an extent that has no value yet");
+  if (value == RUNG_UNBOUND)
+    return rung_fail(&w->c->error, RUNG_INTERNAL, "a symbol is bound to an extent that has no value yet");
   return set_symbol(w, step->symbol, value);
 }
 
@@ -62,8 +66,8 @@ static void copy_operand(const rung_operand *from, const rung_operand *to) {
   }
 }
 
-/* What an iteration wrote becomes what the next one reads. Called when changing extents already have their new values: the
- * input then has the extents that the output was written with. */
+/* What an iteration wrote becomes what the next one reads. Called when changing extents already have their new values:
+ * the input then has the extents that the output was written with. */
 static void hand_over(walk *w, const rung_plan_loop *loop) {
   for (uint32_t i = loop->carried; i < loop->carried + loop->n_carried; i++) {
     const rung_carried *c = &w->plan->carried[i];
@@ -75,7 +79,8 @@ static void hand_over(walk *w, const rung_plan_loop *loop) {
     } else {
       const rung_operand *in = &w->now->operand[c->in_ref];
       const rung_type_row *row = rung_type_get((rung_type)in->type);
-      if (in->base) memcpy(root[c->root_in], root[c->root_out], (size_t)(rung_operand_count(in) / row->block) * row->bytes);
+      if (in->base)
+        memcpy(root[c->root_in], root[c->root_out], (size_t)(rung_operand_count(in) / row->block) * row->bytes);
     }
   }
   rung_resolve_bases(w->plan, w->now, w->c->root);
@@ -105,7 +110,8 @@ static rung_status move_symbols(walk *w, const rung_plan_loop *loop, bool start)
     value[i] = w->now->dim[start ? s->start.id : s->next.id];
     if (value[i] == RUNG_UNBOUND) return rung_fail(&w->c->error, RUNG_INTERNAL, "a carried extent has no value");
   }
-  for (uint32_t i = 0; i < loop->n_symbols; i++) RUNG_TRY(set_symbol(w, w->plan->carry_symbol[loop->symbol + i].symbol, value[i]));
+  for (uint32_t i = 0; i < loop->n_symbols; i++)
+    RUNG_TRY(set_symbol(w, w->plan->carry_symbol[loop->symbol + i].symbol, value[i]));
   return RUNG_OK;
 }
 
@@ -115,14 +121,18 @@ static rung_status loop_step(walk *w, const rung_step *step) {
   const int64_t trip = scalar(w, loop->trip_ref);
   bool go = scalar(w, loop->start_ref) != 0;
   RUNG_TRY(move_symbols(w, loop, true));
-  const int64_t room = loop->n_scan && loop->trip_symbol == RUNG_NONE ? w->now->operand[w->plan->scan[loop->scan].ref].extent[0] : INT64_MAX;
+  const int64_t room = loop->n_scan && loop->trip_symbol == RUNG_NONE
+                           ? w->now->operand[w->plan->scan[loop->scan].ref].extent[0]
+                           : INT64_MAX;
   for (uint32_t i = loop->carried; i < loop->carried + loop->n_carried; i++)
     copy_operand(&w->now->operand[w->plan->carried[i].start_ref], &w->now->operand[w->plan->carried[i].in_ref]);
   int64_t iteration = 0;
   for (; go && iteration < trip; iteration++) {
     if (iteration == room)
-      return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE, "a loop goes on beyond the %" PRId64 " iterations that its scans are declared for", room);
-    if (atomic_load_explicit(&w->c->cancel, memory_order_relaxed)) return rung_fail(&w->c->error, RUNG_CANCELLED, "cancelled in a loop");
+      return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE,
+                       "a loop goes on beyond the %" PRId64 " iterations that its scans are declared for", room);
+    if (atomic_load_explicit(&w->c->cancel, memory_order_relaxed))
+      return rung_fail(&w->c->error, RUNG_CANCELLED, "cancelled in a loop");
     rung_store_i64(&w->now->operand[loop->iteration_ref], 0, iteration);
     rung_store_i64(&w->now->operand[loop->condition_in_ref], 0, go);
     RUNG_TRY(walk_block(w, block->first, block->end));
@@ -135,7 +145,8 @@ static rung_status loop_step(walk *w, const rung_step *step) {
   for (uint32_t i = loop->scan; i < loop->scan + loop->n_scan; i++) {
     const int64_t rows = w->now->operand[w->plan->scan[i].ref].extent[0];
     if (rows != iteration)
-      return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE, "a loop ran %" PRId64 " times, its scans are declared for %" PRId64, iteration, rows);
+      return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE,
+                       "a loop ran %" PRId64 " times, its scans are declared for %" PRId64, iteration, rows);
   }
   return RUNG_OK;
 }
@@ -152,9 +163,18 @@ static rung_status walk_block(walk *w, uint32_t first, uint32_t end) {
         s += count;
         break;
       }
-      case RUNG_STEP_IF: RUNG_TRY(if_step(w, step)); s = step->end; break;
-      case RUNG_STEP_LOOP: RUNG_TRY(loop_step(w, step)); s = step->end; break;
-      case RUNG_STEP_BIND: RUNG_TRY(bind_step(w, step)); s++; break;
+      case RUNG_STEP_IF:
+        RUNG_TRY(if_step(w, step));
+        s = step->end;
+        break;
+      case RUNG_STEP_LOOP:
+        RUNG_TRY(loop_step(w, step));
+        s = step->end;
+        break;
+      case RUNG_STEP_BIND:
+        RUNG_TRY(bind_step(w, step));
+        s++;
+        break;
     }
   }
   return RUNG_OK;
@@ -171,9 +191,11 @@ static void forward_step(void *self, const rung_step_event *event) {
                          .tasks = event->tasks,
                          .step = event->step};
   for (uint32_t i = 0; i < step->n_in; i++)
-    if (!event->in[i].kv) info.bytes += rung_type_bytes((rung_type)event->in[i].type, (uint64_t)rung_operand_count(&event->in[i]));
+    if (!event->in[i].kv)
+      info.bytes += rung_type_bytes((rung_type)event->in[i].type, (uint64_t)rung_operand_count(&event->in[i]));
   for (uint32_t i = 0; i < step->n_out; i++)
-    if (!event->out[i].kv) info.bytes += rung_type_bytes((rung_type)event->out[i].type, (uint64_t)rung_operand_count(&event->out[i]));
+    if (!event->out[i].kv)
+      info.bytes += rung_type_bytes((rung_type)event->out[i].type, (uint64_t)rung_operand_count(&event->out[i]));
   c->on_step(c->on_step_self, &info);
 }
 

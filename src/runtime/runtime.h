@@ -38,8 +38,8 @@ struct rung_program {
   uint64_t load_bytes; /* largest slice of source weights held while packing */
 };
 
-/* A packed or derived form of weights, keyed by recipe, sources and layout; one that a body makes also by the hash of the
- * body's canonical encoding. */
+/* A packed or derived form of weights, keyed by recipe, sources and layout; one that a body makes also by the hash of
+ * the body's canonical encoding. */
 typedef struct rung_form {
   struct rung_form *next;
   int32_t recipe;
@@ -68,15 +68,17 @@ struct rung_view {
 };
 
 /* The form that plan form `index` asks for, built when it is missing; *out_data stays valid while the view lives. */
-rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error, const uint8_t **out_data);
+rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error,
+                           const uint8_t **out_data);
 /* A source weight as it lies, checked against the declaration and counted as needed. */
-rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error, const uint8_t **out_data);
+rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error,
+                             const uint8_t **out_data);
 /* Whether the budget has room for all that a view's first program takes of it. */
 rung_status rung_view_would_fit(rung_view *view, const rung_program *program, rung_error *error);
 /* All forms and weights of a program are there: lets go of what the process still holds of mapped files. */
 void rung_view_rest(rung_view *view);
-/* Bytes that a form of a plan takes, and what is held beside it while it is made (class load): a slice of its sources, or
- * what its body needs. */
+/* Bytes that a form of a plan takes, and what is held beside it while it is made (class load): a slice of its sources,
+ * or what its body needs. */
 uint64_t rung_form_committed(const rung_plan_form *form, size_t page);
 uint64_t rung_form_load_bytes(const rung_plan *plan, const rung_plan_form *form);
 
@@ -129,9 +131,9 @@ struct rung_state {
   uint32_t classes;
   rung_state_item *item; /* in the order of the plan's states */
   uint32_t items;
-  int64_t *length;   /* [sequences] */
-  int64_t *reached;  /* [sequences]: one behind the last position that any run wrote since the sequence was empty */
-  uint64_t *mark;    /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
+  int64_t *length;  /* [sequences] */
+  int64_t *reached; /* [sequences]: one behind the last position that any run wrote since the sequence was empty */
+  uint64_t *mark;   /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
   uint64_t mark_stamp;
 };
 /* Memory for positions [past, past + count) of a sequence in every class. */
@@ -177,7 +179,7 @@ struct rung_context {
   void *resolved_memory;
   size_t resolved_bytes;
   rung_bound *input, *output;
-  rung_tensor *result; /* of the last run, by output */
+  rung_tensor *result;              /* of the last run, by output */
   int64_t extent[RUNG_MAX_SYMBOLS]; /* set by the caller, RUNG_UNBOUND otherwise */
   atomic_int cancel;
   uint64_t random[2];
@@ -193,10 +195,12 @@ void rung_resolved_carve(rung_resolved *resolved, const rung_plan *plan, uint8_t
 rung_status rung_resolve(const rung_plan *plan, rung_resolved *resolved, rung_error *error);
 void rung_resolve_bases(const rung_plan *plan, rung_resolved *resolved, uint8_t *const *root);
 /* Gives symbols their values from an input's extents; refuses conflicts. */
-rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_t *extent, int64_t *symbol, rung_error *error);
+rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_t *extent, int64_t *symbol,
+                             rung_error *error);
 rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, rung_error *error);
 /* Pages that buffers touch at these dims, in bytes. */
-rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page, rung_error *error, uint64_t *out_bytes);
+rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page,
+                                rung_error *error, uint64_t *out_bytes);
 uint64_t rung_plan_scratch(const rung_plan *plan, const rung_resolved *resolved);
 /* Clears the message; refuses contexts without a program (context.c). */
 rung_status rung_context_ready(rung_context *context);

@@ -10,7 +10,9 @@
 
 enum { RUNG_MOST_SEQUENCES = 1 << 20 };
 
-rung_state_options rung_state_options_default(void) { return (rung_state_options){.size = sizeof(rung_state_options), .sequences = 1, .capacity = 2048}; }
+rung_state_options rung_state_options_default(void) {
+  return (rung_state_options){.size = sizeof(rung_state_options), .sequences = 1, .capacity = 2048};
+}
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -43,15 +45,26 @@ static rung_status add_kv(rung_state *s, rung_state_item *item, int64_t window, 
   uint32_t c = 0;
   while (c < s->classes && s->class_[c].window != window) c++;
   if (c == RUNG_MAX_KV_CLASSES)
-    return rung_fail(error, RUNG_UNSUPPORTED, "state \"%s\": more than %d different windows in one model", item->name, RUNG_MAX_KV_CLASSES);
-  if (c == s->classes) s->class_[s->classes++] = (rung_kv_class){.window = window, .ring = ring_of(window, s->capacity, s->chunk)};
+    return rung_fail(error, RUNG_UNSUPPORTED, "state \"%s\": more than %d different windows in one model", item->name,
+                     RUNG_MAX_KV_CLASSES);
+  if (c == s->classes)
+    s->class_[s->classes++] = (rung_kv_class){.window = window, .ring = ring_of(window, s->capacity, s->chunk)};
   rung_kv_class *class_ = &s->class_[c];
   int64_t e[3];
   for (int i = 0; i < 3; i++) rung_dims_is_constant(graph->dims, item->type.extent[i], &e[i]);
   item->class_ = c;
-  item->kv = (rung_kv_view){.type = item->type.type, .kv_heads = (int32_t)e[0], .key_dim = (int32_t)e[1], .value_dim = (int32_t)e[2], .window = window,
-                            .capacity = s->capacity, .slots = s->sequences, .layer_offset = class_->block_bytes, .ring = class_->ring,
-                            .length = s->length, .read_row = target->kv_read_row, .write_row = target->kv_write_row};
+  item->kv = (rung_kv_view){.type = item->type.type,
+                            .kv_heads = (int32_t)e[0],
+                            .key_dim = (int32_t)e[1],
+                            .value_dim = (int32_t)e[2],
+                            .window = window,
+                            .capacity = s->capacity,
+                            .slots = s->sequences,
+                            .layer_offset = class_->block_bytes,
+                            .ring = class_->ring,
+                            .length = s->length,
+                            .read_row = target->kv_read_row,
+                            .write_row = target->kv_write_row};
   class_->block_bytes += layer_bytes(target, graph->dims, &item->type);
   return RUNG_OK;
 }
@@ -63,7 +76,8 @@ static rung_status add_dense(rung_state *s, rung_state_item *item, rung_error *e
     int64_t extent;
     if (!rung_dims_is_constant(s->template_->graph->dims, item->type.extent[i], &extent) || extent < 0)
       return rung_fail(error, RUNG_INVALID_ARGUMENT, "state \"%s\": extents must be constant", item->name);
-    if (rung_mul_overflows(elements, (uint64_t)extent, &elements)) return rung_fail(error, RUNG_OVERFLOW, "state \"%s\": too large", item->name);
+    if (rung_mul_overflows(elements, (uint64_t)extent, &elements))
+      return rung_fail(error, RUNG_OVERFLOW, "state \"%s\": too large", item->name);
     last = extent;
   }
   (void)last;
@@ -76,12 +90,15 @@ static rung_status make_classes(rung_state *s, rung_error *error) {
   for (uint32_t c = 0; c < s->classes; c++) {
     rung_kv_class *class_ = &s->class_[c];
     uint64_t blocks, bytes;
-    if (rung_mul_overflows((uint64_t)s->sequences, class_->ring, &blocks) || rung_mul_overflows(blocks, class_->block_bytes, &bytes) ||
-        blocks > UINT32_MAX || bytes > (uint64_t)PTRDIFF_MAX)
-      return rung_fail(error, RUNG_OVERFLOW, "state: %d sequences of %" PRId64 " positions do not fit the address space", s->sequences, s->capacity);
+    if (rung_mul_overflows((uint64_t)s->sequences, class_->ring, &blocks) ||
+        rung_mul_overflows(blocks, class_->block_bytes, &bytes) || blocks > UINT32_MAX || bytes > (uint64_t)PTRDIFF_MAX)
+      return rung_fail(error, RUNG_OVERFLOW,
+                       "state: %d sequences of %" PRId64 " positions do not fit the address space", s->sequences,
+                       s->capacity);
     RUNG_TRY(rung_region_init(&class_->region, s->host, RUNG_MEMORY_state, bytes, error));
     class_->table = rung_host_array(s->host, blocks, sizeof *class_->table);
-    if (!class_->table) return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory for a table of %" PRIu64 " blocks", blocks);
+    if (!class_->table)
+      return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory for a table of %" PRIu64 " blocks", blocks);
     for (uint64_t b = 0; b < blocks; b++) class_->table[b] = (uint32_t)b;
   }
   for (uint32_t i = 0; i < s->items; i++) {
@@ -102,7 +119,8 @@ static rung_status fill(rung_state *s, rung_error *error) {
   s->length = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->length);
   s->reached = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->reached);
   s->mark = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->mark);
-  if (!s->item || !s->length || !s->reached || !s->mark) return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
+  if (!s->item || !s->length || !s->reached || !s->mark)
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
   at = 0;
   for (uint32_t i = 0; i < s->items; i++) {
     const rung_node *node = next_state(graph, &at);
@@ -110,22 +128,32 @@ static rung_status fill(rung_state *s, rung_error *error) {
     rung_state_item *item = &s->item[i];
     item->name = attrs->name;
     item->type = *rung_graph_value_type(graph, node->first_value);
-    if (item->type.kind == RUNG_VALUE_STATE_KV) RUNG_TRY(add_kv(s, item, attrs->window, error));
-    else RUNG_TRY(add_dense(s, item, error));
+    if (item->type.kind == RUNG_VALUE_STATE_KV)
+      RUNG_TRY(add_kv(s, item, attrs->window, error));
+    else
+      RUNG_TRY(add_dense(s, item, error));
   }
   return make_classes(s, error);
 }
 
-rung_status rung_state_create(rung_template *template_, const rung_state_options *options, rung_error *error, rung_state **out_state) {
+rung_status rung_state_create(rung_template *template_, const rung_state_options *options, rung_error *error,
+                              rung_state **out_state) {
   const rung_state_options o = options ? *options : rung_state_options_default();
-  if (!template_ || !out_state) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: template and out_state are required");
-  if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: options.size is %zu, expected %zu", o.size, sizeof o);
-  if (o.sequences < 1) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: %d sequences; at least 1 is needed", o.sequences);
+  if (!template_ || !out_state)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: template and out_state are required");
+  if (o.size != sizeof o)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: options.size is %zu, expected %zu", o.size, sizeof o);
+  if (o.sequences < 1)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: %d sequences; at least 1 is needed", o.sequences);
   if (o.sequences > RUNG_MOST_SEQUENCES)
     return rung_fail(error, RUNG_OUT_OF_RANGE, "state: %d sequences; at most %d", o.sequences, RUNG_MOST_SEQUENCES);
-  if (o.capacity < 1) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: a capacity of %" PRId64 " positions; at least 1 is needed", o.capacity);
+  if (o.capacity < 1)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: a capacity of %" PRId64 " positions; at least 1 is needed",
+                     o.capacity);
   if (o.capacity > INT32_MAX)
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "state: a capacity of %" PRId64 " positions; positions are 32-bit numbers, at most %d", o.capacity, INT32_MAX);
+    return rung_fail(error, RUNG_OUT_OF_RANGE,
+                     "state: a capacity of %" PRId64 " positions; positions are 32-bit numbers, at most %d", o.capacity,
+                     INT32_MAX);
   if (o.chunk < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: chunk is %" PRId64, o.chunk);
   rung_host *host = template_->device->host;
   rung_state *s = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *s, 0);
@@ -154,7 +182,8 @@ void rung_state_retain(rung_state *state) {
 void rung_state_release(rung_state *s) {
   if (!s || atomic_fetch_sub(&s->references, 1) != 1) return;
   for (uint32_t c = 0; c < s->classes; c++) {
-    rung_host_free(s->host, RUNG_MEMORY_host, s->class_[c].table, (size_t)s->sequences * s->class_[c].ring * sizeof(uint32_t));
+    rung_host_free(s->host, RUNG_MEMORY_host, s->class_[c].table,
+                   (size_t)s->sequences * s->class_[c].ring * sizeof(uint32_t));
     rung_region_finish(&s->class_[c].region);
   }
   for (uint32_t i = 0; s->item && i < s->items; i++) rung_region_finish(&s->item[i].region);
@@ -170,7 +199,8 @@ void rung_state_release(rung_state *s) {
 
 /* ---- growth */
 
-static rung_status commit_blocks(rung_state *s, rung_kv_class *class_, int32_t slot, int64_t past, int64_t count, rung_error *error) {
+static rung_status commit_blocks(rung_state *s, rung_kv_class *class_, int32_t slot, int64_t past, int64_t count,
+                                 rung_error *error) {
   int64_t first = past / RUNG_KV_BLOCK;
   const int64_t last = (past + count - 1) / RUNG_KV_BLOCK;
   if (last - first >= class_->ring) first = last - class_->ring + 1;
@@ -185,12 +215,14 @@ static rung_status commit_blocks(rung_state *s, rung_kv_class *class_, int32_t s
 rung_status rung_state_grow(rung_state *s, int32_t slot, int64_t past, int64_t count, rung_error *error) {
   if (count <= 0) return RUNG_OK;
   if (past + count > s->capacity)
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "sequence %d holds %" PRId64 " positions; %" PRId64 " more pass the capacity of %" PRId64, slot, past, count,
-                     s->capacity);
+    return rung_fail(error, RUNG_OUT_OF_RANGE,
+                     "sequence %d holds %" PRId64 " positions; %" PRId64 " more pass the capacity of %" PRId64, slot,
+                     past, count, s->capacity);
   for (uint32_t c = 0; c < s->classes; c++) {
     if (s->class_[c].window && count > s->chunk)
-      return rung_fail(error, RUNG_OUT_OF_RANGE, "sequence %d: a chunk of %" PRId64 " rows; the state has room for %" PRId64 " at once", slot, count,
-                       s->chunk);
+      return rung_fail(error, RUNG_OUT_OF_RANGE,
+                       "sequence %d: a chunk of %" PRId64 " rows; the state has room for %" PRId64 " at once", slot,
+                       count, s->chunk);
     RUNG_TRY(commit_blocks(s, &s->class_[c], slot, past, count, error));
   }
   if (past + count > s->reached[slot]) s->reached[slot] = past + count;
@@ -203,7 +235,10 @@ uint64_t rung_state_predict(const rung_program *program, const rung_lengths *len
   const int64_t chunk = lengths && lengths->chunk && lengths->chunk < capacity ? lengths->chunk : capacity;
   const rung_graph *graph = program->template_->graph;
   const rung_target *target = program->template_->device->target;
-  struct { int64_t window; size_t block_bytes; } class_[RUNG_MAX_KV_CLASSES];
+  struct {
+    int64_t window;
+    size_t block_bytes;
+  } class_[RUNG_MAX_KV_CLASSES];
   uint32_t classes = 0, at = 0;
   uint64_t total = 0;
   const rung_node *node;
@@ -251,24 +286,28 @@ int64_t rung_state_length(const rung_state *state, int32_t slot) {
   return state && slot >= 0 && slot < state->sequences ? state->length[slot] : 0;
 }
 
-/* Has a ring not yet gone over the block of a position? It went as far as any run wrote, one that failed or was taken back
- * by truncating included. */
+/* Has a ring not yet gone over the block of a position? It went as far as any run wrote, one that failed or was taken
+ * back by truncating included. */
 static bool holds(const rung_state *s, const rung_kv_class *class_, int32_t slot, int64_t position) {
   return position / RUNG_KV_BLOCK > (s->reached[slot] - 1) / RUNG_KV_BLOCK - class_->ring;
 }
 
 rung_status rung_state_truncate(rung_state *s, int32_t slot, int64_t length, rung_error *error) {
-  if (!s || slot < 0 || slot >= s->sequences) return rung_fail(error, RUNG_OUT_OF_RANGE, "truncate: there is no sequence %d", slot);
+  if (!s || slot < 0 || slot >= s->sequences)
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "truncate: there is no sequence %d", slot);
   if (length < 0 || length > s->length[slot])
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "truncate: sequence %d holds %" PRId64 " positions, not %" PRId64, slot, s->length[slot], length);
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "truncate: sequence %d holds %" PRId64 " positions, not %" PRId64, slot,
+                     s->length[slot], length);
   for (uint32_t c = 0; c < s->classes; c++) {
     const rung_kv_class *class_ = &s->class_[c];
     if (!class_->window || length == 0) continue;
     /* Positions that a next row would see must not have been overwritten by the ring. */
     const int64_t needed = length - class_->window > 0 ? length - class_->window : 0;
     if (!holds(s, class_, slot, needed))
-      return rung_fail(error, RUNG_UNSUPPORTED, "truncate: sequence %d to %" PRId64 ": a window of %" PRId64 " no longer holds position %" PRId64, slot, length,
-                       class_->window, needed);
+      return rung_fail(error, RUNG_UNSUPPORTED,
+                       "truncate: sequence %d to %" PRId64 ": a window of %" PRId64
+                       " no longer holds position %" PRId64,
+                       slot, length, class_->window, needed);
   }
   s->length[slot] = length;
   if (!length) s->reached[slot] = 0;
@@ -296,22 +335,27 @@ rung_status rung_state_tensor(rung_state *s, const char *name, rung_error *error
   if (item->type.kind == RUNG_VALUE_STATE_KV)
     return rung_fail(error, RUNG_UNSUPPORTED, "state \"%s\" holds keys and values; read it by rows", name);
   int64_t extent[RUNG_MAX_RANK];
-  for (int i = 0; i < item->type.rank; i++) rung_dims_is_constant(s->template_->graph->dims, item->type.extent[i], &extent[i]);
+  for (int i = 0; i < item->type.rank; i++)
+    rung_dims_is_constant(s->template_->graph->dims, item->type.extent[i], &extent[i]);
   *out_tensor = rung_tensor_dense(item->type.type, item->type.rank, extent, item->region.base);
   return RUNG_OK;
 }
 
-rung_status rung_state_read_row(rung_state *s, const char *name, int32_t slot, int64_t position, float *out_row, size_t count, rung_error *error) {
+rung_status rung_state_read_row(rung_state *s, const char *name, int32_t slot, int64_t position, float *out_row,
+                                size_t count, rung_error *error) {
   rung_state_item *item = s && name ? find(s, name) : NULL;
   if (!item || item->type.kind != RUNG_VALUE_STATE_KV)
     return rung_fail(error, RUNG_NOT_FOUND, "there is no key/value state \"%s\"", name ? name : "");
   const rung_kv_view *kv = &item->kv;
   const size_t row = (size_t)kv->kv_heads * ((size_t)kv->key_dim + (size_t)kv->value_dim);
-  if (count != row) return rung_fail(error, RUNG_SHAPE_MISMATCH, "state \"%s\": a row has %zu numbers, not %zu", name, row, count);
+  if (count != row)
+    return rung_fail(error, RUNG_SHAPE_MISMATCH, "state \"%s\": a row has %zu numbers, not %zu", name, row, count);
   if (slot < 0 || slot >= s->sequences || position < 0 || position >= s->length[slot])
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "state \"%s\": sequence %d has no position %" PRId64, name, slot, position);
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "state \"%s\": sequence %d has no position %" PRId64, name, slot,
+                     position);
   if (kv->window && !holds(s, &s->class_[item->class_], slot, position))
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "state \"%s\": position %" PRId64 " has left the window of %" PRId64, name, position, kv->window);
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "state \"%s\": position %" PRId64 " has left the window of %" PRId64,
+                     name, position, kv->window);
   kv->read_row(kv, slot, position, out_row);
   return RUNG_OK;
 }

@@ -6,20 +6,27 @@
 #include "runtime/runtime.h"
 
 rung_compile_options rung_compile_options_default(void) {
-  return (rung_compile_options){.size = sizeof(rung_compile_options), .quant = RUNG_QUANT_FAST, .fold = true, .fuse = true, .merge = true};
+  return (rung_compile_options){
+      .size = sizeof(rung_compile_options), .quant = RUNG_QUANT_FAST, .fold = true, .fuse = true, .merge = true};
 }
 
 static rung_status optimise(rung_template *t, const rung_graph *graph, rung_error *error) {
-  rung_pass_env env = {.host = t->device->host, .target = t->device->target, .options = &t->options, .report = &t->explain, .error = error};
+  rung_pass_env env = {.host = t->device->host,
+                       .target = t->device->target,
+                       .options = &t->options,
+                       .report = &t->explain,
+                       .error = error};
   RUNG_TRY(rung_pipeline_run(&env, graph, &t->graph));
   return rung_text_status(&t->explain, error);
 }
 
-rung_status rung_template_create(rung_device *device, const rung_graph *graph, const rung_compile_options *options, rung_error *error,
-                                 rung_template **out_template) {
+rung_status rung_template_create(rung_device *device, const rung_graph *graph, const rung_compile_options *options,
+                                 rung_error *error, rung_template **out_template) {
   const rung_compile_options o = options ? *options : rung_compile_options_default();
-  if (!device || !graph || !out_template) return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: device, graph and out_template are required");
-  if (o.size != sizeof o) return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: options.size is %zu, expected %zu", o.size, sizeof o);
+  if (!device || !graph || !out_template)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: device, graph and out_template are required");
+  if (o.size != sizeof o)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: options.size is %zu, expected %zu", o.size, sizeof o);
   if (rung_graph_status(graph)) return rung_fail(error, rung_graph_status(graph), "%s", rung_graph_message(graph));
   if (o.threads < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: %d threads", o.threads);
   rung_host *host = device->host;
@@ -67,7 +74,8 @@ rung_status rung_template_print(const rung_template *t, rung_error *error, char 
 }
 
 rung_status rung_template_explain(const rung_template *t, rung_error *error, char **out_text, size_t *out_bytes) {
-  if (!t || !out_text || !out_bytes) return rung_fail(error, RUNG_INVALID_ARGUMENT, "explain: template, out_text and out_bytes are required");
+  if (!t || !out_text || !out_bytes)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "explain: template, out_text and out_bytes are required");
   const size_t n = t->explain.length;
   char *text = rung_host_alloc(t->device->host, RUNG_MEMORY_host, n + 1, 0);
   if (!text) return rung_fail(error, RUNG_OUT_OF_MEMORY, "explain: out of memory");

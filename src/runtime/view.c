@@ -67,8 +67,8 @@ rung_memory rung_view_memory(const rung_view *view) {
   return m;
 }
 
-/* What the first program of a view takes of weights and forms is refused before any of it is made, with the whole of it.
- * Programs after it share most, and are refused form by form. */
+/* What the first program of a view takes of weights and forms is refused before any of it is made, with the whole of
+ * it. Programs after it share most, and are refused form by form. */
 rung_status rung_view_would_fit(rung_view *view, const rung_program *program, rung_error *error) {
   const rung_memory held = rung_view_memory(view);
   if (held.packed || held.weights) return RUNG_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a device can do, as data: kernel rows and weight layouts. Passes, plan and runtime know nothing else of a backend.
+ * What a device can do, as data: kernel rows and weight layouts. Passes, plan and runtime know nothing else of a
+ * backend.
  *
  * "Does the device support it" is the look-up that the planner does: there is no second list. */
 #ifndef RUNG_TARGET_TARGET_H
@@ -7,7 +8,14 @@
 
 #include "ir/graph.h"
 
-enum { RUNG_ANY_TYPE = 255, RUNG_ANY_LAYOUT = 0xffff, RUNG_KERNEL_IN = 8, RUNG_KERNEL_OUT = 4, RUNG_MAX_ROLES = 8, RUNG_MAX_VARIANTS = 6 };
+enum {
+  RUNG_ANY_TYPE = 255,
+  RUNG_ANY_LAYOUT = 0xffff,
+  RUNG_KERNEL_IN = 8,
+  RUNG_KERNEL_OUT = 4,
+  RUNG_MAX_ROLES = 8,
+  RUNG_MAX_VARIANTS = 6
+};
 
 /* What operands a row takes; the planner inserts a copy where an operand is less regular. */
 typedef enum rung_strides {
@@ -27,8 +35,8 @@ typedef struct rung_match {
   rung_value_type out_type[64]; /* where rung_match_init puts them: a graph keeps them apart */
 } rung_match;
 
-/* One kernel. Rows are listed plain to shiniest; the last that fits wins, and for the sizes that its guard leaves out the
- * next one before it. Names: <op>_<types>_<tile>_<isa>. */
+/* One kernel. Rows are listed plain to shiniest; the last that fits wins, and for the sizes that its guard leaves out
+ * the next one before it. Names: <op>_<types>_<tile>_<isa>. */
 typedef struct rung_kernel {
   const char *name;
   const rung_op *op;
@@ -50,18 +58,18 @@ typedef struct rung_kernel {
   bool scratch_per_thread;
   /* How many tasks the step splits into at this size (0 or NULL: one). A split may never change bits. */
   int64_t (*tasks)(const rung_args *args);
-  /* Computes task `task`; `thread` in [0, args->threads) selects scratch. A refusal (an index out of range) goes through
-   * rung_args.error and the returned status. */
+  /* Computes task `task`; `thread` in [0, args->threads) selects scratch. A refusal (an index out of range) goes
+   * through rung_args.error and the returned status. */
   rung_status (*run)(const rung_args *args, int64_t task, int thread);
 } rung_kernel;
 
-/* A packed form of a matrix [n, k] in panels of `panel` rows. One layout serves GEMM, GEMV, exact and fast arithmetic and
- * row gather. */
+/* A packed form of a matrix [n, k] in panels of `panel` rows. One layout serves GEMM, GEMV, exact and fast arithmetic
+ * and row gather. */
 typedef struct rung_layout {
   uint16_t id;
-  const char *name;     /* block type, panel width, version: "q4_1x16.1" */
+  const char *name; /* block type, panel width, version: "q4_1x16.1" */
   rung_type source;
-  uint16_t panel;       /* rows of the source per panel */
+  uint16_t panel; /* rows of the source per panel */
   /* k a multiple of the source's block. */
   uint64_t (*panel_bytes)(int64_t k);
   /* Packs `rows` <= panel source rows (pointers to their blocks) into one panel; missing rows become zeros. */
@@ -96,8 +104,8 @@ typedef struct rung_target {
 
 /* The rows that together cover every value of their guard role up to `upper[role]`, best first, at most `max`. 0: no
  * kernel, and `why` (of `why_bytes`) says what came nearest. All rows given read the same layouts. */
-size_t rung_target_match(const rung_target *target, const rung_match *match, const int64_t *role_upper, const rung_kernel **out_rows, size_t max,
-                         char *why, size_t why_bytes);
+size_t rung_target_match(const rung_target *target, const rung_match *match, const int64_t *role_upper,
+                         const rung_kernel **out_rows, size_t max, char *why, size_t why_bytes);
 const rung_layout *rung_target_layout(const rung_target *target, uint16_t id); /* NULL for 0 */
 /* Fills a match from a node. */
 void rung_match_init(rung_match *match, const rung_graph *graph, const rung_node *node);

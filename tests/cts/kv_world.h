@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A graph with a full and a windowed key/value state, and the same contents in plain arrays: what runs must agree with. */
+ * A graph with a full and a windowed key/value state, and the same contents in plain arrays: what runs must agree with.
+ */
 #ifndef RUNG_TESTS_CTS_KV_WORLD_H
 #define RUNG_TESTS_CTS_KV_WORLD_H
 
@@ -7,7 +8,16 @@
 
 #include "cts/world.h"
 
-enum { KV_HEADS = 4, KV_SHARED = 2, KV_DIM = 8, KV_ROW = KV_SHARED * KV_DIM, KV_WINDOW = 100, KV_SLOTS = 3, KV_MOST = 600, KV_CHUNK = 80 };
+enum {
+  KV_HEADS = 4,
+  KV_SHARED = 2,
+  KV_DIM = 8,
+  KV_ROW = KV_SHARED * KV_DIM,
+  KV_WINDOW = 100,
+  KV_SLOTS = 3,
+  KV_MOST = 600,
+  KV_CHUNK = 80
+};
 enum { KV_IN_OFFSETS, KV_IN_SLOT, KV_IN_PAST, KV_IN_Q, KV_IN_K, KV_IN_V, KV_IN_I };
 
 static const char kv_text[] =
@@ -65,8 +75,10 @@ static inline bool kv_bind(world *w, kv_model *m, const rung_rows *rows, int32_t
     }
   }
   if (rung_context_set_rows(w->context, rows, count)) return false;
-  return world_put(w, KV_IN_Q, (int64_t[]){n, 4, 8}, q, (size_t)n * sizeof q[0]) && world_put(w, KV_IN_K, (int64_t[]){n, 2, 8}, k, (size_t)n * sizeof k[0]) &&
-         world_put(w, KV_IN_V, (int64_t[]){n, 2, 8}, v, (size_t)n * sizeof v[0]) && world_put(w, KV_IN_I, &n, index, (size_t)n * 4);
+  return world_put(w, KV_IN_Q, (int64_t[]){n, 4, 8}, q, (size_t)n * sizeof q[0]) &&
+         world_put(w, KV_IN_K, (int64_t[]){n, 2, 8}, k, (size_t)n * sizeof k[0]) &&
+         world_put(w, KV_IN_V, (int64_t[]){n, 2, 8}, v, (size_t)n * sizeof v[0]) &&
+         world_put(w, KV_IN_I, &n, index, (size_t)n * 4);
 }
 
 static inline void kv_grown(kv_model *m, const rung_rows *rows, int32_t count) {
@@ -86,11 +98,12 @@ static inline void kv_check_rows(world *w, const kv_model *m) {
     CHECK_EQ_I64(rung_state_length(w->state, s), m->length[s]);
     for (int64_t p = 0; p < m->length[s]; p++) {
       float row[2 * KV_ROW];
-      wrong += rung_state_read_row(w->state, "full", s, p, row, 2 * KV_ROW, NULL) || memcmp(row, m->k[s][p], sizeof m->k[s][p]) ||
-               memcmp(row + KV_ROW, m->v[s][p], sizeof m->v[s][p]);
+      wrong += rung_state_read_row(w->state, "full", s, p, row, 2 * KV_ROW, NULL) ||
+               memcmp(row, m->k[s][p], sizeof m->k[s][p]) || memcmp(row + KV_ROW, m->v[s][p], sizeof m->v[s][p]);
       const rung_status status = rung_state_read_row(w->state, "ring", s, p, row, 2 * KV_ROW, NULL);
       lost += status && p >= m->length[s] - KV_WINDOW;
-      wrong += !status && (memcmp(row, m->k[s][p], sizeof m->k[s][p]) || memcmp(row + KV_ROW, m->v[s][p], sizeof m->v[s][p]));
+      wrong += !status &&
+               (memcmp(row, m->k[s][p], sizeof m->k[s][p]) || memcmp(row + KV_ROW, m->v[s][p], sizeof m->v[s][p]));
     }
     float row[2 * KV_ROW];
     CHECK_STATUS(rung_state_read_row(w->state, "full", s, m->length[s], row, 2 * KV_ROW, NULL), RUNG_OUT_OF_RANGE);
@@ -100,7 +113,8 @@ static inline void kv_check_rows(world *w, const kv_model *m) {
 }
 
 /* Attention of one row in double. */
-static inline void kv_attend(const kv_model *m, int32_t slot, int64_t position, int64_t window, const float *q, double *out) {
+static inline void kv_attend(const kv_model *m, int32_t slot, int64_t position, int64_t window, const float *q,
+                             double *out) {
   for (int h = 0; h < KV_HEADS; h++) {
     double total = 0;
     for (int d = 0; d < KV_DIM; d++) out[h * KV_DIM + d] = 0;
@@ -131,7 +145,8 @@ static inline void kv_check_attention(world *w, const kv_model *m, const rung_ro
       kv_attend(m, rows[r].slot, position, KV_WINDOW, q, want[1]);
       for (int e = 0; e < KV_HEADS * KV_DIM; e++) {
         const int64_t at = n * KV_HEADS * KV_DIM + e;
-        wrong += !(fabs((double)((float *)full.data)[at] - want[0][e]) < 1e-5) || !(fabs((double)((float *)ring.data)[at] - want[1][e]) < 1e-5);
+        wrong += !(fabs((double)((float *)full.data)[at] - want[0][e]) < 1e-5) ||
+                 !(fabs((double)((float *)ring.data)[at] - want[1][e]) < 1e-5);
       }
     }
   }

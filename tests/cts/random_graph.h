@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Random valid graphs over two open dimensions, with a bound on how far two right devices may differ.
  *
- * Every value carries the largest magnitude its numbers can have and the largest distance between two evaluations that round
- * each step by themselves. Ops are chosen such that both stay small: what would amplify goes through tanh first, and what
- * jumps (comparisons, index of the largest) is asked of values that are exact only. So the tolerance of a comparison is
- * derived, not guessed. Choices come from a seed or from bytes (the fuzz target). */
+ * Every value carries the largest magnitude its numbers can have and the largest distance between two evaluations that
+ * round each step by themselves. Ops are chosen such that both stay small: what would amplify goes through tanh first,
+ * and what jumps (comparisons, index of the largest) is asked of values that are exact only. So the tolerance of a
+ * comparison is derived, not guessed. Choices come from a seed or from bytes (the fuzz target). */
 #ifndef RUNG_TESTS_CTS_RANDOM_GRAPH_H
 #define RUNG_TESTS_CTS_RANDOM_GRAPH_H
 
@@ -37,13 +37,18 @@ typedef struct rg_graph {
   rung_dim dim[RG_DIMS]; /* 1, 2, 8, 17, 33, a, b, a+b */
   rg_value value[RG_VALUES];
   int values, inputs;
-  struct { rung_type type; bool flag; } input[RG_INPUTS];
+  struct {
+    rung_type type;
+    bool flag;
+  } input[RG_INPUTS];
   double tolerance[4];
   int outputs;
 } rg_graph;
 
 static inline int rg_rank(const rg_graph *r, rung_value v) { return rung_graph_rank_of(r->g, v); }
-static inline rung_dim rg_extent(const rg_graph *r, rung_value v, int axis) { return rung_graph_extent_of(r->g, v, axis); }
+static inline rung_dim rg_extent(const rg_graph *r, rung_value v, int axis) {
+  return rung_graph_extent_of(r->g, v, axis);
+}
 
 static inline bool rg_same_shape(const rg_graph *r, rung_value a, rung_value b) {
   if (rg_rank(r, a) != rg_rank(r, b)) return false;
@@ -112,16 +117,36 @@ static inline void rg_unary(rg_graph *r) {
   const rg_value x = rg_calm(r);
   const double e = x.error + rg_step * x.magnitude, m = x.magnitude;
   switch (rg_below(r->c, 10)) {
-    case 0: rg_add(r, rung_neg(r->g, x.v), m, x.error); break;
-    case 1: rg_add(r, rung_abs(r->g, x.v), m, x.error); break;
-    case 2: rg_add(r, rung_relu(r->g, x.v), m, x.error); break;
-    case 3: rg_add(r, rung_tanh(r->g, x.v), 1, x.error + rg_step); break;
-    case 4: rg_add(r, rung_sigmoid(r->g, x.v), 1, x.error + rg_step); break;
-    case 5: rg_add(r, rung_silu(r->g, x.v), m, 1.2 * e + rg_step); break;
-    case 6: rg_add(r, rung_gelu(r->g, x.v), m, 1.2 * e + rg_step); break;
-    case 7: rg_add(r, rung_sin(r->g, x.v), 1, x.error + rg_step); break;
-    case 8: rg_add(r, rung_exp(r->g, rung_tanh(r->g, x.v)), 2.8, 2.8 * (x.error + 2 * rg_step) + rg_step); break;
-    default: rg_add(r, rung_sqrt(r->g, rung_add(r->g, rung_abs(r->g, x.v), rg_number(r, 1))), m + 1, e + rg_step); break;
+    case 0:
+      rg_add(r, rung_neg(r->g, x.v), m, x.error);
+      break;
+    case 1:
+      rg_add(r, rung_abs(r->g, x.v), m, x.error);
+      break;
+    case 2:
+      rg_add(r, rung_relu(r->g, x.v), m, x.error);
+      break;
+    case 3:
+      rg_add(r, rung_tanh(r->g, x.v), 1, x.error + rg_step);
+      break;
+    case 4:
+      rg_add(r, rung_sigmoid(r->g, x.v), 1, x.error + rg_step);
+      break;
+    case 5:
+      rg_add(r, rung_silu(r->g, x.v), m, 1.2 * e + rg_step);
+      break;
+    case 6:
+      rg_add(r, rung_gelu(r->g, x.v), m, 1.2 * e + rg_step);
+      break;
+    case 7:
+      rg_add(r, rung_sin(r->g, x.v), 1, x.error + rg_step);
+      break;
+    case 8:
+      rg_add(r, rung_exp(r->g, rung_tanh(r->g, x.v)), 2.8, 2.8 * (x.error + 2 * rg_step) + rg_step);
+      break;
+    default:
+      rg_add(r, rung_sqrt(r->g, rung_add(r->g, rung_abs(r->g, x.v), rg_number(r, 1))), m + 1, e + rg_step);
+      break;
   }
 }
 
@@ -140,20 +165,31 @@ static inline rg_value rg_partner(rg_graph *r, const rg_value *x) {
 
 static inline void rg_binary(rg_graph *r) {
   const rg_value x = rg_calm(r), y = rg_partner(r, &x);
-  const double most = x.magnitude > y.magnitude ? x.magnitude : y.magnitude, error = x.error > y.error ? x.error : y.error;
+  const double most = x.magnitude > y.magnitude ? x.magnitude : y.magnitude,
+               error = x.error > y.error ? x.error : y.error;
   switch (rg_below(r->c, 6)) {
-    case 0: rg_add(r, rung_add(r->g, x.v, y.v), x.magnitude + y.magnitude, x.error + y.error + rg_step * 2 * most); break;
-    case 1: rg_add(r, rung_sub(r->g, y.v, x.v), x.magnitude + y.magnitude, x.error + y.error + rg_step * 2 * most); break;
+    case 0:
+      rg_add(r, rung_add(r->g, x.v, y.v), x.magnitude + y.magnitude, x.error + y.error + rg_step * 2 * most);
+      break;
+    case 1:
+      rg_add(r, rung_sub(r->g, y.v, x.v), x.magnitude + y.magnitude, x.error + y.error + rg_step * 2 * most);
+      break;
     case 2:
       rg_add(r, rung_mul(r->g, x.v, y.v), x.magnitude * y.magnitude,
              x.error * (y.magnitude + y.error) + y.error * x.magnitude + rg_step * x.magnitude * y.magnitude);
       break;
-    case 3: rg_add(r, rung_max(r->g, x.v, y.v), most, error); break;
-    case 4: rg_add(r, rung_min(r->g, x.v, y.v), most, error); break;
+    case 3:
+      rg_add(r, rung_max(r->g, x.v, y.v), most, error);
+      break;
+    case 4:
+      rg_add(r, rung_min(r->g, x.v, y.v), most, error);
+      break;
     default:
-      if (x.error == 0 && y.error == 0) rg_add(r, rung_where(r->g, rung_less(r->g, x.v, y.v), y.v, rung_neg(r->g, x.v)), most, 0);
-      else rg_add(r, rung_div(r->g, x.v, rung_add(r->g, rung_abs(r->g, y.v), rg_number(r, 1))), x.magnitude,
-                  x.error + x.magnitude * (y.error + rg_step * (y.magnitude + 1)) + rg_step * x.magnitude);
+      if (x.error == 0 && y.error == 0)
+        rg_add(r, rung_where(r->g, rung_less(r->g, x.v, y.v), y.v, rung_neg(r->g, x.v)), most, 0);
+      else
+        rg_add(r, rung_div(r->g, x.v, rung_add(r->g, rung_abs(r->g, y.v), rg_number(r, 1))), x.magnitude,
+               x.error + x.magnitude * (y.error + rg_step * (y.magnitude + 1)) + rg_step * x.magnitude);
   }
 }
 
@@ -190,13 +226,24 @@ static inline void rg_reduce(rg_graph *r) {
   const bool keep = rg_below(r->c, 2);
   switch (rg_below(r->c, 5)) {
     case 0:
-      rg_add(r, rung_mul(r->g, rung_reduce_sum(r->g, x.v, 1, &axis, keep), rg_number(r, 1 / 32.0)), n * x.magnitude / 32,
-             n * (x.error + rg_step * x.magnitude) / 16);
+      rg_add(r, rung_mul(r->g, rung_reduce_sum(r->g, x.v, 1, &axis, keep), rg_number(r, 1 / 32.0)),
+             n * x.magnitude / 32, n * (x.error + rg_step * x.magnitude) / 16);
       break;
-    case 1: rg_add(r, rung_cumsum(r->g, rung_mul(r->g, x.v, rg_number(r, 1 / 32.0)), axis, keep, rg_below(r->c, 2)), n * x.magnitude / 32, n * (x.error + rg_step * x.magnitude) / 16); break;
-    case 2: rg_add(r, rung_softmax(r->g, x.v, axis), 1, x.error + n * rg_step); break;
-    case 3: rg_add(r, rung_rms_norm(r->g, x.v, (rung_value){0, 0}, 1), x.magnitude, 3 * x.error + 2 * n * rg_step * x.magnitude); break;
-    default: rg_add(r, rung_layer_norm(r->g, x.v, (rung_value){0, 0}, (rung_value){0, 0}, 1), 2 * x.magnitude, 6 * x.error + 4 * n * rg_step * (1 + x.magnitude)); break;
+    case 1:
+      rg_add(r, rung_cumsum(r->g, rung_mul(r->g, x.v, rg_number(r, 1 / 32.0)), axis, keep, rg_below(r->c, 2)),
+             n * x.magnitude / 32, n * (x.error + rg_step * x.magnitude) / 16);
+      break;
+    case 2:
+      rg_add(r, rung_softmax(r->g, x.v, axis), 1, x.error + n * rg_step);
+      break;
+    case 3:
+      rg_add(r, rung_rms_norm(r->g, x.v, (rung_value){0, 0}, 1), x.magnitude,
+             3 * x.error + 2 * n * rg_step * x.magnitude);
+      break;
+    default:
+      rg_add(r, rung_layer_norm(r->g, x.v, (rung_value){0, 0}, (rung_value){0, 0}, 1), 2 * x.magnitude,
+             6 * x.error + 4 * n * rg_step * (1 + x.magnitude));
+      break;
   }
 }
 
@@ -204,7 +251,8 @@ static inline void rg_slice(rg_graph *r, const rg_value *x) {
   const int rank = rg_rank(r, x->v), axis = (int)rg_below(r->c, rank);
   rung_dim start[RUNG_MAX_RANK], length[RUNG_MAX_RANK];
   int64_t step[RUNG_MAX_RANK];
-  for (int i = 0; i < rank; i++) start[i] = rung_graph_constant_dim(r->g, 0), length[i] = rg_extent(r, x->v, i), step[i] = 1;
+  for (int i = 0; i < rank; i++)
+    start[i] = rung_graph_constant_dim(r->g, 0), length[i] = rg_extent(r, x->v, i), step[i] = 1;
   if (length[axis].id == r->dim[7].id) { /* a+b: its first a or last b */
     const bool first = rg_below(r->c, 2);
     if (!first) start[axis] = r->dim[5];
@@ -240,7 +288,9 @@ static inline void rg_move(rg_graph *r) {
       rg_add(r, rung_transpose(r->g, x.v, rank, permutation), x.magnitude, x.error);
       break;
     }
-    case 1: rg_slice(r, &x); break;
+    case 1:
+      rg_slice(r, &x);
+      break;
     case 2: { /* an axis of 1 somewhere, and repeated */
       rung_dim extent[RUNG_MAX_RANK];
       const int at = (int)rg_below(r->c, rank + 1);
@@ -254,12 +304,14 @@ static inline void rg_move(rg_graph *r) {
     case 3: { /* a + b rows of one value after the other */
       for (int i = 0; i < r->values; i++) {
         const rg_value *y = &r->value[i];
-        if (rg_rank(r, y->v) != rank || rg_extent(r, x.v, 0).id != r->dim[5].id || rg_extent(r, y->v, 0).id != r->dim[6].id) continue;
+        if (rg_rank(r, y->v) != rank || rg_extent(r, x.v, 0).id != r->dim[5].id ||
+            rg_extent(r, y->v, 0).id != r->dim[6].id)
+          continue;
         bool fits = true;
         for (int a = 1; a < rank; a++) fits &= rg_extent(r, x.v, a).id == rg_extent(r, y->v, a).id;
         if (!fits) continue;
-        rg_add(r, rung_concat(r->g, (rung_value[]){x.v, y->v}, 2, 0), x.magnitude > y->magnitude ? x.magnitude : y->magnitude,
-               x.error > y->error ? x.error : y->error);
+        rg_add(r, rung_concat(r->g, (rung_value[]){x.v, y->v}, 2, 0),
+               x.magnitude > y->magnitude ? x.magnitude : y->magnitude, x.error > y->error ? x.error : y->error);
         return;
       }
       break;
@@ -269,13 +321,15 @@ static inline void rg_move(rg_graph *r) {
       if (rg_is_open(r, rg_extent(r, x.v, (int)axis)) || !rg_most(r, rg_extent(r, x.v, (int)axis))) return;
       int32_t index[8];
       for (int i = 0; i < 8; i++) index[i] = (int32_t)rg_below(r->c, rg_most(r, rg_extent(r, x.v, (int)axis)));
-      rg_add(r, rung_gather(r->g, x.v, rung_graph_constant(r->g, RUNG_TYPE_I32, 1, &n, index), axis), x.magnitude, x.error);
+      rg_add(r, rung_gather(r->g, x.v, rung_graph_constant(r->g, RUNG_TYPE_I32, 1, &n, index), axis), x.magnitude,
+             x.error);
       break;
     }
     default: { /* through a narrow type and back */
       const bool half = rg_below(r->c, 2);
       const rung_value narrow = rung_cast(r->g, x.v, half ? RUNG_TYPE_F16 : RUNG_TYPE_BF16);
-      rg_add(r, rung_cast(r->g, narrow, RUNG_TYPE_F32), 1.01 * x.magnitude, x.error == 0 ? 0 : 2 * x.error + x.magnitude * (half ? 0x1p-10 : 0x1p-7));
+      rg_add(r, rung_cast(r->g, narrow, RUNG_TYPE_F32), 1.01 * x.magnitude,
+             x.error == 0 ? 0 : 2 * x.error + x.magnitude * (half ? 0x1p-10 : 0x1p-7));
     }
   }
 }
@@ -295,14 +349,16 @@ static inline void rg_loop(rg_graph *r) {
   rung_graph *body = rung_graph_body(r->g);
   (void)rung_graph_input(body, "i", RUNG_TYPE_I64, 0, NULL);
   const rung_value go = rung_graph_input(body, "go", RUNG_TYPE_BOOL, 0, NULL);
-  const rung_value in = rg_body_input(r, body, "x", x.v), sum = rg_body_input(r, body, "sum", x.v), by = rg_body_input(r, body, "c", x.v);
+  const rung_value in = rg_body_input(r, body, "x", x.v), sum = rg_body_input(r, body, "sum", x.v),
+                   by = rg_body_input(r, body, "c", x.v);
   const rung_value next = rg_below(r->c, 2) ? rung_tanh(body, in) : rung_sin(body, rung_add(body, in, by));
   rung_graph_output(body, "go", go);
   rung_graph_output(body, "x", next);
   rung_graph_output(body, "sum", rung_add(body, sum, next));
   const int64_t trip = rg_below(r->c, 4);
   const rung_value values[3] = {x.v, x.v, c.v};
-  const rung_value times = rung_graph_constant(r->g, RUNG_TYPE_I64, 0, NULL, &trip), yes = rung_graph_scalar(r->g, RUNG_TYPE_BOOL, 1);
+  const rung_value times = rung_graph_constant(r->g, RUNG_TYPE_I64, 0, NULL, &trip),
+                   yes = rung_graph_scalar(r->g, RUNG_TYPE_BOOL, 1);
   rung_value out[2];
   rung_loop(r->g, times, yes, values, 3, body, 2, "", (rung_dim){0}, 2, out);
   const double n = (double)trip, e = x.error + n * (c.error + rg_step * (2 + x.magnitude + c.magnitude));
@@ -344,7 +400,8 @@ static inline void rg_build(rg_graph *r, rung_graph *g, rg_choices *c) {
   r->value[r->values++] = rg_input(r, 2, (rung_dim[]){r->dim[5], last});
   r->value[r->values++] = rg_input(r, 2, (rung_dim[]){r->dim[6], last});
   r->value[r->values++] = rg_input(r, 3, (rung_dim[]){r->dim[6], r->dim[5], r->dim[rg_below(c, 5)]});
-  static void (*const make[])(rg_graph *) = {rg_unary, rg_binary, rg_matmul, rg_reduce, rg_move, rg_unary, rg_binary, rg_move, rg_loop, rg_if};
+  static void (*const make[])(rg_graph *) = {rg_unary, rg_binary, rg_matmul, rg_reduce, rg_move,
+                                             rg_unary, rg_binary, rg_move,   rg_loop,   rg_if};
   const int64_t ops = 1 + rg_below(c, 24);
   for (int64_t i = 0; i < ops && r->values < RG_VALUES - 4; i++) make[rg_below(c, RUNG_COUNT(make))](r);
   r->outputs = 1 + (int)rg_below(c, 4);

@@ -11,7 +11,7 @@
 static const char *const world_devices[] = {"ref", "cpu"};
 
 typedef struct world_options {
-  const char *device;             /* NULL: "ref" */
+  const char *device; /* NULL: "ref" */
   const rung_allocator *allocator;
   uint64_t budget;
   const rung_binding *ceiling;
@@ -102,7 +102,9 @@ static inline bool world_put(world *w, int slot, const int64_t *extent, const vo
   if (!s && bytes) memcpy(p, data, bytes);
   return !s;
 }
-static inline bool world_put_i64(world *w, int slot, int64_t value) { return world_put(w, slot, (int64_t[]){0}, &value, sizeof value); }
+static inline bool world_put_i64(world *w, int slot, int64_t value) {
+  return world_put(w, slot, (int64_t[]){0}, &value, sizeof value);
+}
 static inline bool world_put_bool(world *w, int slot, bool value) {
   const uint8_t byte = value;
   return world_put(w, slot, (int64_t[]){0}, &byte, 1);

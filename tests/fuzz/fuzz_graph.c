@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Fuzz target of compiling and running: the bytes choose a valid graph and its sizes; the cpu device must agree with the
- * reference within what the graph allows, and with itself bit for bit whatever it was compiled for. */
+ * Fuzz target of compiling and running: the bytes choose a valid graph and its sizes; the cpu device must agree with
+ * the reference within what the graph allows, and with itself bit for bit whatever it was compiled for. */
 #include "cts/random_run.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

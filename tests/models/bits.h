@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The bit matrix: the logits of one text, whole and in chunks, on several threads, alone and beside other sequences, must
- * be identical; and every variant of every step must have been chosen at least once along the way. */
+ * The bit matrix: the logits of one text, whole and in chunks, on several threads, alone and beside other sequences,
+ * must be identical; and every variant of every step must have been chosen at least once along the way. */
 #ifndef RUNG_TESTS_BITS_H
 #define RUNG_TESTS_BITS_H
 
@@ -13,10 +13,10 @@ typedef struct bits_case {
   const char *path;
   rung_quant quant;
   rung_type kv;
-  int64_t length;          /* of the text */
-  const int64_t *chunk;    /* 0 ends; the first is the reference */
+  int64_t length;       /* of the text */
+  const int64_t *chunk; /* 0 ends; the first is the reference */
   int64_t largest_chunk;
-  const int *threads;      /* 0 ends */
+  const int *threads; /* 0 ends */
 } bits_case;
 
 /* Which (step, variant) pairs were run. */
@@ -32,7 +32,9 @@ static void bits_note(void *self, const rung_step_info *info) {
     if (strcmp(seen->plan->variant[v].kernel->name, info->kernel) == 0) seen->variant[v] = 1;
 }
 
-static int32_t bits_id(int64_t i, int64_t vocabulary) { return (int32_t)((uint64_t)(i * 2654435761u + 12345) % (uint64_t)vocabulary); }
+static int32_t bits_id(int64_t i, int64_t vocabulary) {
+  return (int32_t)((uint64_t)(i * 2654435761u + 12345) % (uint64_t)vocabulary);
+}
 
 /* Hash of each position's logits row. */
 static void bits_hash(const float *logits, int64_t rows, int64_t vocabulary, uint64_t *out) {
@@ -43,7 +45,8 @@ static void bits_hash(const float *logits, int64_t rows, int64_t vocabulary, uin
 }
 
 /* The text in slot 0 in chunks; `beside` others of other lengths advance in the same runs. */
-static bool bits_run(rung_generator *g, const bits_case *c, int64_t vocabulary, int64_t chunk, int beside, uint64_t *out) {
+static bool bits_run(rung_generator *g, const bits_case *c, int64_t vocabulary, int64_t chunk, int beside,
+                     uint64_t *out) {
   static const int64_t other[] = {3, 1, 5};
   int32_t ids[4096], wanted[4096];
   bool good = true;
@@ -79,14 +82,17 @@ static bool bits_run(rung_generator *g, const bits_case *c, int64_t vocabulary, 
   return good;
 }
 
-static void bits_compare(const uint64_t *want, const uint64_t *got, int64_t n, const char *what, int64_t chunk, int threads, int beside) {
+static void bits_compare(const uint64_t *want, const uint64_t *got, int64_t n, const char *what, int64_t chunk,
+                         int threads, int beside) {
   int64_t differ = 0, first = -1;
   for (int64_t i = 0; i < n; i++)
     if (want[i] != got[i] && differ++ == 0) first = i;
   CHECK_EQ_I64(differ, 0);
   if (differ)
-    fprintf(stderr, "  %s: chunk %" PRId64 ", %d threads, %d beside: %" PRId64 " of %" PRId64 " positions differ, the first is %" PRId64 "\n", what, chunk,
-            threads, beside, differ, n, first);
+    fprintf(stderr,
+            "  %s: chunk %" PRId64 ", %d threads, %d beside: %" PRId64 " of %" PRId64
+            " positions differ, the first is %" PRId64 "\n",
+            what, chunk, threads, beside, differ, n, first);
 }
 
 static void bits_check_variants(const bits_seen *seen, const char *what) {
@@ -95,15 +101,16 @@ static void bits_check_variants(const bits_seen *seen, const char *what) {
   for (uint32_t s = 0; s < plan->steps; s++)
     for (uint32_t v = 0; v < plan->step[s].variants; v++)
       if (!seen->variant[plan->step[s].variant + v] && missed++ < 3)
-        fprintf(stderr, "  %s: variant %s of step %u (%s) was never chosen\n", what, plan->variant[plan->step[s].variant + v].kernel->name, s,
-                plan->step[s].op->name);
+        fprintf(stderr, "  %s: variant %s of step %u (%s) was never chosen\n", what,
+                plan->variant[plan->step[s].variant + v].kernel->name, s, plan->step[s].op->name);
   CHECK_EQ_I64(missed, 0);
 }
 
 static void bits_matrix(const bits_case *c) {
   char what[160];
   const char *file = strrchr(c->path, '/');
-  snprintf(what, sizeof what, "%.100s %s %s", file ? file + 1 : c->path, c->quant == RUNG_QUANT_EXACT ? "exact" : "fast", rung_type_name(c->kv));
+  snprintf(what, sizeof what, "%.100s %s %s", file ? file + 1 : c->path,
+           c->quant == RUNG_QUANT_EXACT ? "exact" : "fast", rung_type_name(c->kv));
   rung_error error = {0};
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, &error, &host));

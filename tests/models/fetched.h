@@ -10,13 +10,17 @@
 
 /* name: as scripts/models.py knows it. False if the file cannot be read. */
 static bool fetched_model(const char *name, char *out_path, size_t bytes) {
-  static const char *const file[][2] = {{"smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"}, {"gemma3", "gemma-3-270m-q4_k_m.gguf"}};
+  static const char *const file[][2] = {{"smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"},
+                                        {"gemma3", "gemma-3-270m-q4_k_m.gguf"}};
   const char *cache = getenv("RUNG_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
     if (strcmp(file[i][0], name) != 0) continue;
-    if (cache && *cache) snprintf(out_path, bytes, "%s/models/%s", cache, file[i][1]);
-    else if (xdg && *xdg) snprintf(out_path, bytes, "%s/rung/models/%s", xdg, file[i][1]);
-    else snprintf(out_path, bytes, "%s/.cache/rung/models/%s", home ? home : "", file[i][1]);
+    if (cache && *cache)
+      snprintf(out_path, bytes, "%s/models/%s", cache, file[i][1]);
+    else if (xdg && *xdg)
+      snprintf(out_path, bytes, "%s/rung/models/%s", xdg, file[i][1]);
+    else
+      snprintf(out_path, bytes, "%s/.cache/rung/models/%s", home ? home : "", file[i][1]);
     FILE *f = fopen(out_path, "rb");
     if (f) fclose(f);
     return f != NULL;

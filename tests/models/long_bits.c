@@ -13,7 +13,9 @@ static void matrix(const char *name) {
   }
   for (int quant = 0; quant < 2; quant++)
     for (int kv = 0; kv < 2; kv++) {
-      const bits_case c = {path, quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, kv ? RUNG_TYPE_F32 : RUNG_TYPE_F16, 1400, chunk, 1400, threads};
+      const bits_case c = {
+          path,   quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, kv ? RUNG_TYPE_F32 : RUNG_TYPE_F16, 1400, chunk, 1400,
+          threads};
       bits_matrix(&c);
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Case 12 on a real model: what a further session takes, and that loading, running and dropping a model leaves nothing. */
+ * Case 12 on a real model: what a further session takes, and that loading, running and dropping a model leaves nothing.
+ */
 #include "fetched.h"
 #include "tiny_world.h"
 
@@ -42,7 +43,8 @@ static void test_eight_sessions(void) {
       if (!g[i] || !read_some(&t, g[i], i)) break;
       const rung_memory now = rung_host_memory(t.host);
       const rung_memory own = rung_context_memory(rung_generator_context(g[i]));
-      const uint64_t more = held(t.host) - before - own.activations - own.scratch - rung_state_bytes(rung_generator_state(g[i]));
+      const uint64_t more =
+          held(t.host) - before - own.activations - own.scratch - rung_state_bytes(rung_generator_state(g[i]));
       if (i == 0) continue; /* the first one packs and compiles */
       CHECK_EQ_I64(now.packed, first.packed);
       CHECK_EQ_I64(now.weights, first.weights);

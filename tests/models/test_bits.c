@@ -7,7 +7,9 @@ static void matrix(const char *path) {
   static const int threads[] = {1, 2, 3, 0};
   for (int quant = 0; quant < 2; quant++)
     for (int kv = 0; kv < 2; kv++) {
-      const bits_case c = {path, quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, kv ? RUNG_TYPE_F32 : RUNG_TYPE_F16, 100, chunk, 100, threads};
+      const bits_case c = {
+          path,   quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, kv ? RUNG_TYPE_F32 : RUNG_TYPE_F16, 100, chunk, 100,
+          threads};
       bits_matrix(&c);
     }
 }

@@ -32,7 +32,9 @@ static rung_host *new_host(void) {
   return host;
 }
 
-static bool is_text(const rung_gguf_text *a, const char *b) { return b && a->length == strlen(b) && memcmp(a->data, b, strlen(b)) == 0; }
+static bool is_text(const rung_gguf_text *a, const char *b) {
+  return b && a->length == strlen(b) && memcmp(a->data, b, strlen(b)) == 0;
+}
 
 static void write_edited(rung_host *host, const rung_gguf *from, const edit *e, rung_text *out) {
   rung_gguf_writer *w = NULL;
@@ -41,14 +43,16 @@ static void write_edited(rung_host *host, const rung_gguf *from, const edit *e, 
     const rung_gguf_entry entry = rung_gguf_key_at(from, i);
     if (!is_text(&entry.key, e->drop_key) && !is_text(&entry.key, e->key)) rung_gguf_put_entry(w, &entry);
   }
-  if (e->key) rung_gguf_put_value(w, e->key, e->kind, e->kind == RUNG_GGUF_F32 ? (const void *)&e->f32 : (const void *)&e->u32);
+  if (e->key)
+    rung_gguf_put_value(w, e->key, e->kind, e->kind == RUNG_GGUF_F32 ? (const void *)&e->f32 : (const void *)&e->u32);
   for (size_t i = 0; i < rung_gguf_tensor_count(from); i++) {
     const rung_gguf_tensor *t = rung_gguf_tensor_at(from, i);
     char name[128];
     snprintf(name, sizeof name, "%.*s", (int)t->name.length, t->name.data);
     if (is_text(&t->name, e->drop_tensor)) continue;
     const bool other = is_text(&t->name, e->reshape);
-    rung_gguf_put_tensor(w, name, t->type, other ? e->rank : t->rank, other ? e->extent : t->extent, rung_gguf_map(from)->data + t->offset);
+    rung_gguf_put_tensor(w, name, t->type, other ? e->rank : t->rank, other ? e->extent : t->extent,
+                         rung_gguf_map(from)->data + t->offset);
   }
   if (e->extra_tensor) rung_gguf_put_tensor(w, e->extra_tensor, RUNG_TYPE_F32, 1, (const int64_t[]){8}, NULL);
   CHECK_OK(rung_gguf_write_memory(w, out, NULL));
@@ -128,7 +132,11 @@ static void test_unedited(void) {
 }
 
 static void test_counts(void) {
-  static const struct { const char *key; uint32_t value; const char *named; } rows[] = {
+  static const struct {
+    const char *key;
+    uint32_t value;
+    const char *named;
+  } rows[] = {
       {"block_count", 0, "block_count is 0"},
       {"block_count", 513, "block_count is 513"},
       {"block_count", 0x80000000u, "block_count is 2147483648"},
@@ -152,18 +160,25 @@ static void test_counts(void) {
   };
   for (int f = 0; f < 2; f++)
     for (size_t i = 0; i < RUNG_COUNT(rows); i++)
-      check_refused(f, &(edit){.key = full_key(f, rows[i].key), .kind = RUNG_GGUF_U32, .u32 = rows[i].value}, rows[i].named, NULL);
-  check_refused(0, &(edit){.key = "llama.attention.key_length", .kind = RUNG_GGUF_U32, .u32 = 24}, "blk.0.attn_q.weight", "[96,64]");
-  check_refused(1, &(edit){.key = "gemma3.attention.key_length", .kind = RUNG_GGUF_U32, .u32 = 24}, "key_length, 24", NULL);
-  check_refused(1, &(edit){.key = "gemma3.attention.sliding_window", .kind = RUNG_GGUF_U32, .u32 = 0}, "sliding_window is 0", NULL);
+      check_refused(f, &(edit){.key = full_key(f, rows[i].key), .kind = RUNG_GGUF_U32, .u32 = rows[i].value},
+                    rows[i].named, NULL);
+  check_refused(0, &(edit){.key = "llama.attention.key_length", .kind = RUNG_GGUF_U32, .u32 = 24},
+                "blk.0.attn_q.weight", "[96,64]");
+  check_refused(1, &(edit){.key = "gemma3.attention.key_length", .kind = RUNG_GGUF_U32, .u32 = 24}, "key_length, 24",
+                NULL);
+  check_refused(1, &(edit){.key = "gemma3.attention.sliding_window", .kind = RUNG_GGUF_U32, .u32 = 0},
+                "sliding_window is 0", NULL);
 }
 
 static void test_numbers(void) {
   static const float epsilons[] = {0, -1, NAN, INFINITY};
   for (int f = 0; f < 2; f++) {
     for (int i = 0; i < 4; i++) {
-      check_refused(f, &(edit){.key = full_key(f, "attention.layer_norm_rms_epsilon"), .kind = RUNG_GGUF_F32, .f32 = epsilons[i]}, "layer_norm_rms_epsilon", NULL);
-      check_refused(f, &(edit){.key = full_key(f, "rope.freq_base"), .kind = RUNG_GGUF_F32, .f32 = epsilons[i]}, "rope.freq_base", NULL);
+      check_refused(
+          f, &(edit){.key = full_key(f, "attention.layer_norm_rms_epsilon"), .kind = RUNG_GGUF_F32, .f32 = epsilons[i]},
+          "layer_norm_rms_epsilon", NULL);
+      check_refused(f, &(edit){.key = full_key(f, "rope.freq_base"), .kind = RUNG_GGUF_F32, .f32 = epsilons[i]},
+                    "rope.freq_base", NULL);
     }
     /* Of the wrong kind. */
     check_refused(f, &(edit){.key = full_key(f, "block_count"), .kind = RUNG_GGUF_F32, .f32 = 3}, "block_count", NULL);
@@ -171,15 +186,17 @@ static void test_numbers(void) {
 }
 
 static void test_missing_keys(void) {
-  static const char *const keys[] = {"block_count", "embedding_length", "feed_forward_length", "attention.head_count", "context_length",
-                                     "attention.layer_norm_rms_epsilon"};
+  static const char *const keys[] = {"block_count",          "embedding_length", "feed_forward_length",
+                                     "attention.head_count", "context_length",   "attention.layer_norm_rms_epsilon"};
   for (int f = 0; f < 2; f++) {
-    for (size_t i = 0; i < RUNG_COUNT(keys); i++) check_refused(f, &(edit){.drop_key = full_key(f, keys[i])}, keys[i], NULL);
+    for (size_t i = 0; i < RUNG_COUNT(keys); i++)
+      check_refused(f, &(edit){.drop_key = full_key(f, keys[i])}, keys[i], NULL);
     check_refused(f, &(edit){.drop_key = "general.architecture"}, "general.architecture", NULL);
   }
 }
 
-/* Each tensor missing, and each with another shape: named, with the shape it has and the one that the metadata wants. */
+/* Each tensor missing, and each with another shape: named, with the shape it has and the one that the metadata wants.
+ */
 static void test_tensors(void) {
   for (int f = 0; f < 2; f++) {
     rung_host *host = new_host();
@@ -195,10 +212,14 @@ static void test_tensors(void) {
       edit e = {.reshape = name, .rank = t->rank};
       memcpy(e.extent, t->extent, sizeof t->extent);
       const bool table = strcmp(name, "token_embd.weight") == 0; /* its rows are the vocabulary: tokens do not fit */
-      if (t->rank == 1) e.extent[0] -= 8;
-      else e.extent[0] -= 1;
-      snprintf(have, sizeof have, t->rank == 1 ? "[%" PRId64 "]" : "[%" PRId64 ",%" PRId64 "]", e.extent[0], e.extent[1]);
-      snprintf(want, sizeof want, t->rank == 1 ? "[%" PRId64 "]" : "[%" PRId64 ",%" PRId64 "]", t->extent[0], t->extent[1]);
+      if (t->rank == 1)
+        e.extent[0] -= 8;
+      else
+        e.extent[0] -= 1;
+      snprintf(have, sizeof have, t->rank == 1 ? "[%" PRId64 "]" : "[%" PRId64 ",%" PRId64 "]", e.extent[0],
+               e.extent[1]);
+      snprintf(want, sizeof want, t->rank == 1 ? "[%" PRId64 "]" : "[%" PRId64 ",%" PRId64 "]", t->extent[0],
+               t->extent[1]);
       check_refused(f, &e, name, table ? NULL : have);
       check_refused(f, &e, table ? "tokenizer.ggml.tokens" : want, NULL);
     }

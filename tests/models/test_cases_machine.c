@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Cases of memory, large tensors, bad numbers and limits: an allocator that reaches a fixed size, more than 2^31 elements
- * in one tensor, NaN inside packed weights, one processor allowed. */
+ * Cases of memory, large tensors, bad numbers and limits: an allocator that reaches a fixed size, more than 2^31
+ * elements in one tensor, NaN inside packed weights, one processor allowed. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <math.h>
@@ -22,7 +22,8 @@ static rung_status run_rows(tiny *t, rung_generator *g, int32_t n) {
   return rung_generator_run(g, &(rung_rows){0, n}, 1, ids, &last, 1, &logits);
 }
 
-/* Prompts of every length: no call of the allocator the second time; after one large run trim goes back to the small one. */
+/* Prompts of every length: no call of the allocator the second time; after one large run trim goes back to the small
+ * one. */
 static void test_lengths_one_after_another(void) {
   for (int f = 0; f < 2; f++) {
     tiny t;
@@ -167,14 +168,20 @@ static void test_nan_in_weights(void) {
     for (size_t i = 0; i < rung_gguf_tensor_count(gguf); i++) {
       const rung_gguf_tensor *t = rung_gguf_tensor_at(gguf, i);
       /* Where a number or a scale lies: at the front of a block for these types. */
-      const bool front = t->type == RUNG_TYPE_Q4_0 || t->type == RUNG_TYPE_Q4_1 || t->type == RUNG_TYPE_Q5_0 || t->type == RUNG_TYPE_Q5_1 ||
-                         t->type == RUNG_TYPE_Q8_0 || t->type == RUNG_TYPE_Q4_K || t->type == RUNG_TYPE_Q5_K || t->type == RUNG_TYPE_F16;
-      const uint64_t size = rung_type_bytes(t->type, 256) / (256 / (t->type == RUNG_TYPE_Q4_K || t->type == RUNG_TYPE_Q5_K ? 256 : t->type == RUNG_TYPE_F16 ? 1 : 32));
+      const bool front = t->type == RUNG_TYPE_Q4_0 || t->type == RUNG_TYPE_Q4_1 || t->type == RUNG_TYPE_Q5_0 ||
+                         t->type == RUNG_TYPE_Q5_1 || t->type == RUNG_TYPE_Q8_0 || t->type == RUNG_TYPE_Q4_K ||
+                         t->type == RUNG_TYPE_Q5_K || t->type == RUNG_TYPE_F16;
+      const uint64_t size =
+          rung_type_bytes(t->type, 256) / (256 / (t->type == RUNG_TYPE_Q4_K || t->type == RUNG_TYPE_Q5_K ? 256
+                                                  : t->type == RUNG_TYPE_F16                             ? 1
+                                                                                                         : 32));
       if (!front && t->type != RUNG_TYPE_F32) continue;
       uint8_t *at = copy + t->offset + (front ? (t->bytes / size - 1) * size : t->bytes - 4), keep[4];
       memcpy(keep, at, 4);
-      if (front) memcpy(at, &(uint16_t){0x7e00}, 2);
-      else memcpy(at, &(float){INFINITY}, 4);
+      if (front)
+        memcpy(at, &(uint16_t){0x7e00}, 2);
+      else
+        memcpy(at, &(float){INFINITY}, 4);
       rung_model_options o = rung_model_options_default();
       o.check = true;
       source = rung_source_memory(copy, bytes);

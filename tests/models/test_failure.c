@@ -55,7 +55,8 @@ static rung_status generate(objects *o, rung_error *error, int32_t *out_ids, siz
   return RUNG_OK;
 }
 
-static rung_status scenario(rung_host *host, const char *path, rung_source_mode mode, objects *o, rung_error *error, int32_t *ids, size_t *count) {
+static rung_status scenario(rung_host *host, const char *path, rung_source_mode mode, objects *o, rung_error *error,
+                            int32_t *ids, size_t *count) {
   rung_device_options device = rung_device_options_default();
   device.threads = 3;
   RUNG_TRY(rung_device_create(host, "cpu", &device, error, &o->device));
@@ -137,7 +138,8 @@ static void check(const char *path) {
     for (int kind = 0; kind < RUNG_FAULTS; kind++) {
       if (test_slow() && kind == RUNG_FAULT_ALLOC && mode == 1) continue;
       const int64_t calls = every_nth(path, mode ? RUNG_SOURCE_COPY : RUNG_SOURCE_MAP, (rung_fault)kind);
-      printf("%s, %s: %" PRId64 " calls of kind %s, each failed once\n", path, mode ? "copied" : "mapped", calls, kinds[kind]);
+      printf("%s, %s: %" PRId64 " calls of kind %s, each failed once\n", path, mode ? "copied" : "mapped", calls,
+             kinds[kind]);
       if (kind == RUNG_FAULT_ALLOC) CHECK(calls >= 300);
     }
   }

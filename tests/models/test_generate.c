@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Generating with tiny models of both families: several sequences in one run, the same text whatever stands beside it and
- * however the prompt is cut, seeds, pauses, the end of the context, refusals, cancelling. */
+ * Generating with tiny models of both families: several sequences in one run, the same text whatever stands beside it
+ * and however the prompt is cut, seeds, pauses, the end of the context, refusals, cancelling. */
 #include "tiny_world.h"
 
 static void each_family(void (*test)(tiny *t)) {
@@ -202,10 +202,12 @@ static void check_refusals(tiny *t) {
   CHECK_STATUS(rung_generator_prompt(g, 2, &id, 1), RUNG_OUT_OF_RANGE);
   CHECK_STATUS(rung_generator_prompt(g, -1, &id, 1), RUNG_OUT_OF_RANGE);
   CHECK_STATUS(rung_generator_run(g, &(rung_rows){2, 1}, 1, &id, &zero, 1, &logits), RUNG_OUT_OF_RANGE);
-  CHECK_STATUS(rung_generator_run(g, (rung_rows[]){{0, 1}, {0, 1}}, 2, (int32_t[]){1, 1}, &zero, 1, &logits), RUNG_INVALID_ARGUMENT);
+  CHECK_STATUS(rung_generator_run(g, (rung_rows[]){{0, 1}, {0, 1}}, 2, (int32_t[]){1, 1}, &zero, 1, &logits),
+               RUNG_INVALID_ARGUMENT);
   CHECK_STATUS(rung_generator_run(g, &(rung_rows){0, -1}, 1, &id, &zero, 0, &logits), RUNG_INVALID_ARGUMENT);
   int32_t many[17] = {0};
-  CHECK_STATUS(rung_generator_run(g, &(rung_rows){0, 17}, 1, many, &zero, 1, &logits), RUNG_OUT_OF_RANGE); /* more than the chunk */
+  CHECK_STATUS(rung_generator_run(g, &(rung_rows){0, 17}, 1, many, &zero, 1, &logits),
+               RUNG_OUT_OF_RANGE); /* more than the chunk */
   CHECK_OK(rung_generator_run(g, &one, 1, &id, &zero, 1, &logits));
   CHECK_EQ_I64(rung_generator_length(g, 0), 1);
   rung_generator_destroy(g);
@@ -260,12 +262,16 @@ static void check_memory(tiny *t) {
   for (int i = 0; i < 40; i++) ids[i] = tiny_id(t, 1, i);
   for (int pass = 0; pass < 2; pass++) {
     const uint64_t calls = rung_host_allocations(t->host) + rung_host_commits(t->host);
-    for (int run = 0; run < 5; run++) CHECK_OK(rung_generator_run(g, (rung_rows[]){{0, 14}, {1, 12}, {2, 14}}, 3, ids, wanted, 3, &logits));
-    for (int run = 0; run < 20; run++) CHECK_OK(rung_generator_run(g, (rung_rows[]){{0, 1}, {1, 1}, {2, 1}}, 3, ids, wanted, 3, &logits));
+    for (int run = 0; run < 5; run++)
+      CHECK_OK(rung_generator_run(g, (rung_rows[]){{0, 14}, {1, 12}, {2, 14}}, 3, ids, wanted, 3, &logits));
+    for (int run = 0; run < 20; run++)
+      CHECK_OK(rung_generator_run(g, (rung_rows[]){{0, 1}, {1, 1}, {2, 1}}, 3, ids, wanted, 3, &logits));
     if (pass) CHECK_EQ_I64(rung_host_allocations(t->host) + rung_host_commits(t->host), calls);
     const rung_lengths each = {3, (int64_t[]){90, 80, 90}, 200, 40};
     rung_memory need = {0};
-    CHECK_OK(rung_program_memory(rung_generator_program(g), (rung_binding[]){{"rows", 40}, {"sequences", 3}, {"wanted", 3}}, 3, &each, NULL, &need));
+    CHECK_OK(rung_program_memory(rung_generator_program(g),
+                                 (rung_binding[]){{"rows", 40}, {"sequences", 3}, {"wanted", 3}}, 3, &each, NULL,
+                                 &need));
     const rung_memory held = rung_host_memory(t->host);
     CHECK_EQ_I64(held.activations, need.activations);
     CHECK_EQ_I64(held.scratch, need.scratch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Logits against the float64 oracle's recorded numbers: whole rows on the tiny models (every device), and on the real ones
- * the best 32, the log-sum-exp and 64 fixed columns of every position of five prompts (tests/models/README.md). */
+ * Logits against the float64 oracle's recorded numbers: whole rows on the tiny models (every device), and on the real
+ * ones the best 32, the log-sum-exp and 64 fixed columns of every position of five prompts (tests/models/README.md). */
 #include <math.h>
 #include <rung/model.h>
 
@@ -33,8 +33,10 @@ static bool open_world(world *w, const char *device, const char *path, rung_quan
   if (!s) s = rung_model_open(w->device, &source, &mo, &error, &w->model);
   if (!s) s = rung_generator_create(w->model, &go, &error, &w->generator);
   CHECK_OK(s);
-  if (s) fprintf(stderr, "  %s: %s\n", path, error.message);
-  else rung_model_get_info(w->model, &w->info);
+  if (s)
+    fprintf(stderr, "  %s: %s\n", path, error.message);
+  else
+    rung_model_get_info(w->model, &w->info);
   return !s;
 }
 
@@ -83,10 +85,11 @@ static int32_t best(const float *row, int64_t n) {
 
 /* ---- tiny models: every logit */
 
-/* f32 arithmetic over three layers of width 64 differs from float64 by a few 1e-7 of the largest logit (measured 2e-7 to
- * 3e-7 on every device); 2e-6 leaves room for other orders of summation and for nothing else. */
+/* f32 arithmetic over three layers of width 64 differs from float64 by a few 1e-7 of the largest logit (measured 2e-7
+ * to 3e-7 on every device); 2e-6 leaves room for other orders of summation and for nothing else. */
 static const double TINY_EXACT = 2e-6;
-/* Eight-bit activations: measured 3e-2 of the largest logit on random weights of width 64 (few terms to average over). */
+/* Eight-bit activations: measured 3e-2 of the largest logit on random weights of width 64 (few terms to average over).
+ */
 static const double TINY_FAST = 8e-2;
 
 static void tiny(const char *device, const char *family, rung_quant quant, double bound) {
@@ -146,8 +149,14 @@ typedef struct expectation {
 
 static bool open_expectation(world *w, expectation *e, const char *model, const char *prompt) {
   char path[1200];
-  const struct { const char *name; rung_npy *npy; } parts[] = {{"top_ids", &e->top_ids}, {"top_logits", &e->top_logits}, {"lse", &e->lse},
-                                                               {"max_abs", &e->max_abs}, {"column_logits", &e->column_logits}};
+  const struct {
+    const char *name;
+    rung_npy *npy;
+  } parts[] = {{"top_ids", &e->top_ids},
+               {"top_logits", &e->top_logits},
+               {"lse", &e->lse},
+               {"max_abs", &e->max_abs},
+               {"column_logits", &e->column_logits}};
   *e = (expectation){0};
   snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/expect/%s/columns.npy", model);
   if (!open_npy(w, &e->columns, path)) return false;
@@ -155,7 +164,8 @@ static bool open_expectation(world *w, expectation *e, const char *model, const 
     snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/expect/%s/%s.%s.npy", model, prompt, parts[i].name);
     if (!open_npy(w, parts[i].npy, path)) return false;
   }
-  for (int64_t i = 0; i < e->max_abs.extent[0]; i++) e->largest = fmax(e->largest, ((const double *)e->max_abs.data)[i]);
+  for (int64_t i = 0; i < e->max_abs.extent[0]; i++)
+    e->largest = fmax(e->largest, ((const double *)e->max_abs.data)[i]);
   return true;
 }
 
@@ -166,7 +176,8 @@ static void close_expectation(expectation *e) {
 
 static double position_error(const expectation *e, int64_t p, const float *row, int64_t vocabulary) {
   const int32_t *ids = (const int32_t *)e->top_ids.data + p * TOP, *column = e->columns.data;
-  const double *top = (const double *)e->top_logits.data + p * TOP, *at = (const double *)e->column_logits.data + p * COLUMNS;
+  const double *top = (const double *)e->top_logits.data + p * TOP,
+               *at = (const double *)e->column_logits.data + p * COLUMNS;
   const double largest = (double)row[best(row, vocabulary)];
   double worst = 0, sum = 0;
   for (int i = 0; i < TOP; i++) worst = fmax(worst, fabs(top[i] - (double)row[ids[i]]));
@@ -202,8 +213,9 @@ static void check_prompt(world *w, const char *model, const char *prompt) {
     }
   }
   CHECK(worst <= REAL_EXACT * e.largest);
-  printf("%s %s: %" PRId64 " positions, largest difference %.2g of the largest logit, %" PRId64 " best tokens excused\n", model, prompt, n,
-         worst / e.largest, excused);
+  printf("%s %s: %" PRId64 " positions, largest difference %.2g of the largest logit, %" PRId64
+         " best tokens excused\n",
+         model, prompt, n, worst / e.largest, excused);
   close_expectation(&e);
 }
 

@@ -15,8 +15,8 @@ enum { MOST_THREADS = 8 };
 typedef struct worker {
   pthread_t thread;
   tiny *t;
-  int which;      /* text */
-  bool remake;    /* a generator of its own each time */
+  int which;   /* text */
+  bool remake; /* a generator of its own each time */
   int rounds, tokens;
   tiny_texts texts;
   bool good;
@@ -33,15 +33,18 @@ static void *work(void *self) {
     const rung_sample_options greedy = {.size = sizeof greedy, .top_p = 1};
     tiny_texts texts = {0};
     for (int32_t s = 0; s < 2 && w->good; s++)
-      w->good = !rung_generator_reset(g, s) && !rung_generator_sampling(g, s, &greedy) && !tiny_prompt(w->t, g, s, w->which + s, 31 - 7 * s);
+      w->good = !rung_generator_reset(g, s) && !rung_generator_sampling(g, s, &greedy) &&
+                !tiny_prompt(w->t, g, s, w->which + s, 31 - 7 * s);
     for (int i = 0; i < w->tokens && w->good; i++) {
       rung_token out[2];
       size_t n;
       w->good = !rung_generator_step(g, out, &n, NULL);
       for (size_t k = 0; k < n && w->good; k++) texts.id[out[k].slot][texts.count[out[k].slot]++] = out[k].id;
     }
-    if (round) w->good = w->good && memcmp(&texts, &w->texts, sizeof texts) == 0;
-    else w->texts = texts;
+    if (round)
+      w->good = w->good && memcmp(&texts, &w->texts, sizeof texts) == 0;
+    else
+      w->texts = texts;
     if (w->remake) rung_generator_destroy(g), g = NULL;
   }
   rung_generator_destroy(g);

@@ -7,7 +7,8 @@
 
 #include "../test.h"
 
-static const char *const tiny_paths[] = {RUNG_SOURCE_DIR "/tests/models/tiny/llama.gguf", RUNG_SOURCE_DIR "/tests/models/tiny/gemma3.gguf"};
+static const char *const tiny_paths[] = {RUNG_SOURCE_DIR "/tests/models/tiny/llama.gguf",
+                                         RUNG_SOURCE_DIR "/tests/models/tiny/gemma3.gguf"};
 
 typedef struct tiny {
   rung_host *host;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Runs single kernel rows of the CPU backend without plan or runtime: as often as there are instruction sets here, with
- * any number of threads (played one after another, each with its own scratch), on operands with the strides that the row
- * takes. */
+ * any number of threads (played one after another, each with its own scratch), on operands with the strides that the
+ * row takes. */
 #ifndef RUNG_TESTS_OPS_CPU_RUN_H
 #define RUNG_TESTS_OPS_CPU_RUN_H
 
@@ -101,10 +101,17 @@ static inline bool cpu_step_make(cpu_step *s, rung_host *host, const rung_cpu_ke
   s->plan.ref = s->ref;
   s->plan.refs = (uint32_t)(match.n_in + match.n_out);
   s->plan.graph = graph;
-  s->step = (rung_step){.n_in = (uint16_t)match.n_in, .n_out = (uint16_t)match.n_out, .out = match.n_in, .op = node->op,
-                        .attrs = node->attrs, .body = node->bodies ? node->body[0] : NULL};
+  s->step = (rung_step){.n_in = (uint16_t)match.n_in,
+                        .n_out = (uint16_t)match.n_out,
+                        .out = match.n_in,
+                        .op = node->op,
+                        .attrs = node->attrs,
+                        .body = node->bodies ? node->body[0] : NULL};
   if (!kernel->prepare) return true;
-  const rung_cpu_prepare prepare = {.arena = &s->arena, .plan = &s->plan, .step = &s->step, .kernel = kernel,
+  const rung_cpu_prepare prepare = {.arena = &s->arena,
+                                    .plan = &s->plan,
+                                    .step = &s->step,
+                                    .kernel = kernel,
                                     .compile_strip = cpu_compile_strip(kernel->row.isa)};
   const rung_status status = kernel->prepare(&prepare, &s->prepared);
   CHECK_OK(status);
@@ -124,10 +131,18 @@ static inline rung_status cpu_step_run(cpu_step *s, const rung_operand *in, cons
   uint8_t *memory = (uint8_t *)malloc(bytes + 64 + 2 * GUARD), *scratch = memory + GUARD;
   scratch += (64 - (uintptr_t)scratch % 64) % 64;
   memset(memory, 0xFF, bytes + 64 + 2 * GUARD);
-  const rung_args args = {.in = in, .out = out, .n_in = (uint16_t)s->node->n_in, .n_out = (uint16_t)s->node->results,
-                          .attrs = s->node->attrs, .dim = s->dim, .role = s->role, .scratch = scratch,
-                          .scratch_stride = per_thread ? (size_t)s->scratch_bytes : 0, .prepared = s->prepared,
-                          .threads = threads, .error = error};
+  const rung_args args = {.in = in,
+                          .out = out,
+                          .n_in = (uint16_t)s->node->n_in,
+                          .n_out = (uint16_t)s->node->results,
+                          .attrs = s->node->attrs,
+                          .dim = s->dim,
+                          .role = s->role,
+                          .scratch = scratch,
+                          .scratch_stride = per_thread ? (size_t)s->scratch_bytes : 0,
+                          .prepared = s->prepared,
+                          .threads = threads,
+                          .error = error};
   const uint64_t state = rung_float_state_set();
   s->tasks = s->kernel->row.tasks ? s->kernel->row.tasks(&args) : 1;
   rung_status status = RUNG_OK;

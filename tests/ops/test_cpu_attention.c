@@ -35,9 +35,16 @@ static void state_init(state *s, const setting *c) {
   memset(s, 0, sizeof *s);
   rung_kv_view *kv = &s->kv;
   const int64_t layer = (int64_t)rung_cpu_kv_block_bytes(c->type, c->kv_heads, c->key_dim, c->value_dim);
-  *kv = (rung_kv_view){.type = c->type, .kv_heads = c->kv_heads, .key_dim = c->key_dim, .value_dim = c->value_dim,
-                       .window = c->window, .capacity = c->capacity, .slots = SLOTS, .length = s->length,
-                       .read_row = rung_cpu_kv_read_row, .write_row = rung_cpu_kv_write_row};
+  *kv = (rung_kv_view){.type = c->type,
+                       .kv_heads = c->kv_heads,
+                       .key_dim = c->key_dim,
+                       .value_dim = c->value_dim,
+                       .window = c->window,
+                       .capacity = c->capacity,
+                       .slots = SLOTS,
+                       .length = s->length,
+                       .read_row = rung_cpu_kv_read_row,
+                       .write_row = rung_cpu_kv_write_row};
   kv->ring = (uint32_t)((c->capacity + RUNG_KV_BLOCK - 1) / RUNG_KV_BLOCK);
   kv->layer_offset = 64; /* other layers lie around this one */
   kv->block_bytes = (size_t)(64 + (layer + 63) / 64 * 64 + 128);
@@ -80,8 +87,10 @@ static nodes build_nodes(const setting *c, int64_t rows, int64_t sequences) {
   CHECK_OK(rung_graph_create(host, NULL, &s.graph));
   rung_graph *g = s.graph;
 #define DIM(n) rung_graph_constant_dim(g, n)
-  const rung_dim q[] = {DIM(rows), DIM(c->heads), DIM(c->key_dim)}, k[] = {DIM(rows), DIM(c->kv_heads), DIM(c->key_dim)},
-                 v[] = {DIM(rows), DIM(c->kv_heads), DIM(c->value_dim)}, n[] = {DIM(sequences)}, n1[] = {DIM(sequences + 1)};
+  const rung_dim q[] = {DIM(rows), DIM(c->heads), DIM(c->key_dim)},
+                 k[] = {DIM(rows), DIM(c->kv_heads), DIM(c->key_dim)},
+                 v[] = {DIM(rows), DIM(c->kv_heads), DIM(c->value_dim)}, n[] = {DIM(sequences)},
+                 n1[] = {DIM(sequences + 1)};
   const rung_state_desc desc = {.size = sizeof desc,
                                 .kind = RUNG_STATE_KV,
                                 .type = c->type,
@@ -92,12 +101,16 @@ static nodes build_nodes(const setting *c, int64_t rows, int64_t sequences) {
   const rung_value ragged[] = {rung_graph_input(g, "offsets", RUNG_TYPE_I32, 1, n1),
                                rung_graph_input(g, "slot", RUNG_TYPE_I32, 1, n),
                                rung_graph_input(g, "past", RUNG_TYPE_I32, 1, n)};
-  const rung_value in[] = {kv, rung_graph_input(g, "k", RUNG_TYPE_F32, 3, k), rung_graph_input(g, "v", RUNG_TYPE_F32, 3, v),
-                           ragged[0], ragged[1], ragged[2]};
+  const rung_value in[] = {kv,
+                           rung_graph_input(g, "k", RUNG_TYPE_F32, 3, k),
+                           rung_graph_input(g, "v", RUNG_TYPE_F32, 3, v),
+                           ragged[0],
+                           ragged[1],
+                           ragged[2]};
   s.append = add(g, &rung_op_append, in, 6, NULL);
   const rung_attention_kv_attrs attrs = {c->scale, c->soft_cap, c->window};
-  const rung_value to[] = {rung_graph_input(g, "q", RUNG_TYPE_F32, 3, q),
-                           rung_node_result(g, s.append, 0), ragged[0], ragged[1], ragged[2]};
+  const rung_value to[] = {rung_graph_input(g, "q", RUNG_TYPE_F32, 3, q), rung_node_result(g, s.append, 0), ragged[0],
+                           ragged[1], ragged[2]};
   s.attention = add(g, &rung_op_attention_kv, to, 5, &attrs);
 #undef DIM
   return s;
@@ -162,15 +175,16 @@ static void pack(packed *p, const float *from, const sequence *s, int n, int64_t
   for (int i = 0; i < n; i++)
     for (int64_t r = 0; r < s[i].count; r++, to += p->stride[0])
       if (from) memcpy(to, from + (s[i].from + r) * heads * dim, (size_t)(heads * dim) * sizeof(float));
-  p->operand = (rung_operand){.base = (uint8_t *)p->memory, .extent = p->extent, .stride = p->stride, .rank = 3,
-                              .type = RUNG_TYPE_F32};
+  p->operand = (rung_operand){
+      .base = (uint8_t *)p->memory, .extent = p->extent, .stride = p->stride, .rank = 3, .type = RUNG_TYPE_F32};
 }
 
 static int64_t most_tasks;
 
 /* Appends and attends; level 0xffffffff: the references. */
 #define REFERENCE UINT32_MAX
-static void run_batch(const setting *c, state *st, const data *d, const sequence *s, int n, uint32_t level, int threads) {
+static void run_batch(const setting *c, state *st, const data *d, const sequence *s, int n, uint32_t level,
+                      int threads) {
   packed q, k, v, y;
   int32_t offsets[MAX_SEQUENCES + 1] = {0}, slot[MAX_SEQUENCES + 1], past[MAX_SEQUENCES + 1];
   const int64_t gap = test_below(&seed, 3) * 4;
@@ -191,14 +205,17 @@ static void run_batch(const setting *c, state *st, const data *d, const sequence
   if (level == REFERENCE) {
     rung_args args = {.in = append_in, .out = &st->operand, .n_in = 6, .n_out = 1, .error = &error};
     CHECK_OK(rung_op_append.reference(&args));
-    args = (rung_args){.in = attention_in, .out = &y.operand, .n_in = 5, .n_out = 1, .attrs = graph.attention->attrs, .error = &error};
+    args = (rung_args){
+        .in = attention_in, .out = &y.operand, .n_in = 5, .n_out = 1, .attrs = graph.attention->attrs, .error = &error};
     CHECK_OK(rung_op_attention_kv.reference(&args));
   } else {
     const rung_node *node[] = {graph.append, graph.attention};
     for (int i = 0; i < 2; i++) {
       cpu_step step;
       int64_t symbol[RUNG_MAX_SYMBOLS] = {0};
-      if (!cpu_step_make(&step, host, find(rung_isa_detect(), level, graph.graph, node[i]), graph.graph, node[i], symbol)) continue;
+      if (!cpu_step_make(&step, host, find(rung_isa_detect(), level, graph.graph, node[i]), graph.graph, node[i],
+                         symbol))
+        continue;
       CHECK_OK(cpu_step_run(&step, i ? attention_in : append_in, i ? &y.operand : &st->operand, threads, &error));
       if (i && step.tasks > most_tasks) most_tasks = step.tasks;
       cpu_step_finish(&step);
@@ -223,27 +240,34 @@ static int level_count;
 /* Roundings: the dot product's dim terms of at most 4 each in f32 (random, so their root counts), the weights' exponent
  * takes that over; sums of up to keys terms below max|v| likewise. */
 static double room(const setting *c) {
-  const double score = 4 * sqrt((double)c->key_dim) * 0x1p-23 * (c->scale > 0 ? c->scale : 1 / sqrt((double)c->key_dim));
+  const double score =
+      4 * sqrt((double)c->key_dim) * 0x1p-23 * (c->scale > 0 ? c->scale : 1 / sqrt((double)c->key_dim));
   return 2 * (8 * score + 32 * 0x1p-23);
 }
 
-static void check_close(const setting *c, const data *want, const data *have, int64_t rows, uint32_t level, const char *what) {
+static void check_close(const setting *c, const data *want, const data *have, int64_t rows, uint32_t level,
+                        const char *what) {
   test_state.checks++;
   for (int64_t i = 0; i < rows * c->heads * c->value_dim; i++) {
     const double u = (double)want->y[i], v = (double)have->y[i];
     if ((u != u && v != v) || fabs(u - v) <= room(c)) continue;
-    TEST_FAIL_("%s, level %u, heads %d/%d dims %d/%d window %lld: row %lld is %.9g, not %.9g", what, level, c->heads, c->kv_heads,
-               c->key_dim, c->value_dim, (long long)c->window, (long long)(i / (c->heads * c->value_dim)), v, u);
+    TEST_FAIL_("%s, level %u, heads %d/%d dims %d/%d window %lld: row %lld is %.9g, not %.9g", what, level, c->heads,
+               c->kv_heads, c->key_dim, c->value_dim, (long long)c->window, (long long)(i / (c->heads * c->value_dim)),
+               v, u);
     return;
   }
 }
 
-static const setting settings[] = {
-    {RUNG_TYPE_F16, 9, 3, 64, 64, 2304, 0, 0, 0},       {RUNG_TYPE_F32, 9, 3, 64, 64, 2304, 0, 0, 0},
-    {RUNG_TYPE_F16, 4, 1, 256, 256, 640, 100, 0.0625, 0}, {RUNG_TYPE_F32, 4, 1, 256, 256, 640, 0, 0.0625, 0},
-    {RUNG_TYPE_F16, 2, 2, 7, 5, 320, 0, 0, 0},          {RUNG_TYPE_F32, 6, 2, 80, 33, 320, 3, 0, 20},
-    {RUNG_TYPE_F16, 5, 1, 16, 96, 256, 64, 0, 5},       {RUNG_TYPE_F32, 64, 1, 16, 16, 192, 0, 0, 0},
-    {RUNG_TYPE_F32, 1, 1, 1, 1, 192, 1, 0, 0},          {RUNG_TYPE_F16, 50, 1, 8, 20, 128, 0, 0, 0}};
+static const setting settings[] = {{RUNG_TYPE_F16, 9, 3, 64, 64, 2304, 0, 0, 0},
+                                   {RUNG_TYPE_F32, 9, 3, 64, 64, 2304, 0, 0, 0},
+                                   {RUNG_TYPE_F16, 4, 1, 256, 256, 640, 100, 0.0625, 0},
+                                   {RUNG_TYPE_F32, 4, 1, 256, 256, 640, 0, 0.0625, 0},
+                                   {RUNG_TYPE_F16, 2, 2, 7, 5, 320, 0, 0, 0},
+                                   {RUNG_TYPE_F32, 6, 2, 80, 33, 320, 3, 0, 20},
+                                   {RUNG_TYPE_F16, 5, 1, 16, 96, 256, 64, 0, 5},
+                                   {RUNG_TYPE_F32, 64, 1, 16, 16, 192, 0, 0, 0},
+                                   {RUNG_TYPE_F32, 1, 1, 1, 1, 192, 1, 0, 0},
+                                   {RUNG_TYPE_F16, 50, 1, 8, 20, 128, 0, 0, 0}};
 
 static void test_against_reference(void) {
   for (size_t k = 0; k < RUNG_COUNT(settings); k++) {
@@ -300,13 +324,15 @@ static void test_against_reference(void) {
 /* ---- bits */
 
 /* A sequence of `length` rows in chunks, alone or beside others, on some threads; its results in d->y. */
-static void run_chunks(const setting *c, const data *d, int64_t length, int64_t chunk, bool beside, uint32_t level, int threads) {
+static void run_chunks(const setting *c, const data *d, int64_t length, int64_t chunk, bool beside, uint32_t level,
+                       int threads) {
   state st;
   state_init(&st, c);
   int32_t past = 0, other = 0;
   while (past < length) {
     const int64_t left = length - past;
-    const int32_t count = (int32_t)(chunk > 0 ? (chunk < left ? chunk : left) : 1 + test_below(&seed, left < 90 ? left : 90));
+    const int32_t count =
+        (int32_t)(chunk > 0 ? (chunk < left ? chunk : left) : 1 + test_below(&seed, left < 90 ? left : 90));
     sequence s[MAX_SEQUENCES];
     int n = 0;
     if (beside && other + 5 < c->capacity) s[n++] = (sequence){3, other, 5, c->capacity + other}, other += 5;
@@ -318,13 +344,14 @@ static void run_chunks(const setting *c, const data *d, int64_t length, int64_t 
   state_finish(&st);
 }
 
-static void same_bits(const setting *c, const data *a, const data *b, int64_t rows, const char *what, int64_t chunk, int threads) {
+static void same_bits(const setting *c, const data *a, const data *b, int64_t rows, const char *what, int64_t chunk,
+                      int threads) {
   const int64_t row = c->heads * c->value_dim;
   test_state.checks++;
   for (int64_t r = 0; r < rows; r++)
     if (memcmp(a->y + r * row, b->y + r * row, (size_t)row * sizeof(float)) != 0) {
-      TEST_FAIL_("%s, chunks of %lld, %d threads: row %lld has other bits (dims %d/%d, window %lld)", what, (long long)chunk, threads,
-                 (long long)r, c->key_dim, c->value_dim, (long long)c->window);
+      TEST_FAIL_("%s, chunks of %lld, %d threads: row %lld has other bits (dims %d/%d, window %lld)", what,
+                 (long long)chunk, threads, (long long)r, c->key_dim, c->value_dim, (long long)c->window);
       return;
     }
 }
@@ -391,7 +418,8 @@ static void test_not_numbers(void) {
   for (int l = 0; l < level_count; l++) {
     run_chunks(c, &clean, LENGTH, LENGTH, false, levels[l], 1);
     for (int which = 0; which < 3; which++) {
-      const int64_t at = 70 + 5 * which, width = (which == 2 ? c->value_dim : c->key_dim) * (which ? c->kv_heads : c->heads);
+      const int64_t at = 70 + 5 * which,
+                    width = (which == 2 ? c->value_dim : c->key_dim) * (which ? c->kv_heads : c->heads);
       float *x = (which == 0 ? clean.q : which == 1 ? clean.k : clean.v) + at * width;
       float *kept = random_floats(width, 0, 1);
       memcpy(kept, x, (size_t)width * sizeof *x);
@@ -406,7 +434,8 @@ static void test_not_numbers(void) {
         for (int64_t i = 0; i < row; i++) {
           const float u = clean.y[r * row + i], v = spoiled.y[r * row + i];
           if (sees ? v == v : u != v) {
-            TEST_FAIL_("NaN in operand %d of row %lld: row %lld is %g, was %g", which, (long long)at, (long long)r, (double)v, (double)u);
+            TEST_FAIL_("NaN in operand %d of row %lld: row %lld is %g, was %g", which, (long long)at, (long long)r,
+                       (double)v, (double)u);
             break;
           }
         }
@@ -443,18 +472,21 @@ static void test_refused(void) {
   packed q;
   const sequence s = {0, 0, 2, 0};
   pack(&q, d.q, &s, 1, c->heads, c->key_dim, 0);
-  static const int32_t bad[][4] = {{0, 2, 9, 0}, {0, 2, -1, 0}, {0, 2, 0, 319}, {0, 2, 0, -1}, {0, 1, 0, 0}, {1, 2, 0, 0}, {0, 3, 0, 0}};
+  static const int32_t bad[][4] = {{0, 2, 9, 0}, {0, 2, -1, 0}, {0, 2, 0, 319}, {0, 2, 0, -1},
+                                   {0, 1, 0, 0}, {1, 2, 0, 0},  {0, 3, 0, 0}};
   for (size_t i = 0; i < RUNG_COUNT(bad); i++)
     for (int l = 0; l < level_count; l++) {
       const int64_t one[] = {1}, two[] = {2};
-      const rung_operand ragged[] = {{.base = (uint8_t *)bad[i], .extent = two, .stride = one, .rank = 1, .type = RUNG_TYPE_I32},
-                                     {.base = (uint8_t *)(bad[i] + 2), .extent = one, .stride = one, .rank = 1, .type = RUNG_TYPE_I32},
-                                     {.base = (uint8_t *)(bad[i] + 3), .extent = one, .stride = one, .rank = 1, .type = RUNG_TYPE_I32}};
+      const rung_operand ragged[] = {
+          {.base = (uint8_t *)bad[i], .extent = two, .stride = one, .rank = 1, .type = RUNG_TYPE_I32},
+          {.base = (uint8_t *)(bad[i] + 2), .extent = one, .stride = one, .rank = 1, .type = RUNG_TYPE_I32},
+          {.base = (uint8_t *)(bad[i] + 3), .extent = one, .stride = one, .rank = 1, .type = RUNG_TYPE_I32}};
       const rung_operand in[] = {st.operand, q.operand, q.operand, ragged[0], ragged[1], ragged[2]};
       int64_t symbol[RUNG_MAX_SYMBOLS] = {0};
       cpu_step step;
       rung_error error = {RUNG_OK, ""};
-      CHECK(cpu_step_make(&step, host, find(rung_isa_detect(), levels[l], g.graph, g.append), g.graph, g.append, symbol));
+      CHECK(
+          cpu_step_make(&step, host, find(rung_isa_detect(), levels[l], g.graph, g.append), g.graph, g.append, symbol));
       CHECK_STATUS(cpu_step_run(&step, in, &st.operand, 1, &error), RUNG_OUT_OF_RANGE);
       CHECK(strlen(error.message) > 0);
       cpu_step_finish(&step);

@@ -8,7 +8,8 @@
 
 static uint64_t seed = 88172645463325252u;
 
-static const rung_type types[] = {RUNG_TYPE_F32, RUNG_TYPE_BOOL, RUNG_TYPE_F16, RUNG_TYPE_I64, RUNG_TYPE_Q8_0, RUNG_TYPE_A8, RUNG_TYPE_F8E4M3};
+static const rung_type types[] = {RUNG_TYPE_F32,  RUNG_TYPE_BOOL, RUNG_TYPE_F16,   RUNG_TYPE_I64,
+                                  RUNG_TYPE_Q8_0, RUNG_TYPE_A8,   RUNG_TYPE_F8E4M3};
 
 /* Random extents, now and then large enough for tiles and several tasks. */
 static int random_extents(rung_type type, int64_t *extent) {
@@ -16,7 +17,8 @@ static int random_extents(rung_type type, int64_t *extent) {
   const int rank = (int)test_below(&seed, 5);
   int64_t total = 1;
   for (int i = 0; i < rank; i++) {
-    extent[i] = test_below(&seed, 3) ? small[test_below(&seed, RUNG_COUNT(small))] : large[test_below(&seed, RUNG_COUNT(large))];
+    extent[i] = test_below(&seed, 3) ? small[test_below(&seed, RUNG_COUNT(small))]
+                                     : large[test_below(&seed, RUNG_COUNT(large))];
     if (test_below(&seed, 40) == 0) extent[i] = 0;
     if (total * extent[i] > 40000) extent[i] = 1;
     if (extent[i]) total *= extent[i];
@@ -38,8 +40,9 @@ static void run(rung_status (*fn)(const rung_args *, int64_t, int), const rung_a
 static void check_same(const tensor *want, const tensor *have, const char *what) {
   test_state.checks++;
   if (!cpu_same_bits(want, have) || !tensor_guards_hold(have))
-    TEST_FAIL_("%s of %s rank %d: [%lld,%lld,%lld,%lld]", what, rung_type_name((rung_type)want->operand.type), want->operand.rank,
-               (long long)want->extent[0], (long long)want->extent[1], (long long)want->extent[2], (long long)want->extent[3]);
+    TEST_FAIL_("%s of %s rank %d: [%lld,%lld,%lld,%lld]", what, rung_type_name((rung_type)want->operand.type),
+               want->operand.rank, (long long)want->extent[0], (long long)want->extent[1], (long long)want->extent[2],
+               (long long)want->extent[3]);
 }
 
 static void test_copies(void) {
@@ -53,7 +56,8 @@ static void test_copies(void) {
     fill(x);
     const rung_units from = rung_units_of(&x->operand), to = rung_units_of(&want->operand);
     rung_units_copy(&to, &from);
-    const rung_args args = {.in = &x->operand, .out = &y->operand, .n_in = 1, .n_out = 1, .threads = 1 + (int)test_below(&seed, 4)};
+    const rung_args args = {
+        .in = &x->operand, .out = &y->operand, .n_in = 1, .n_out = 1, .threads = 1 + (int)test_below(&seed, 4)};
     run(rung_move_copy, &args);
     check_same(want, y, "copy");
     tensor_free(x);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Regions of row-local ops as programs of strips, at every level: random bodies against their reference, one task against
- * several bit for bit; the bodies that passes build; what follows a matrix product, strip after strip. */
+ * Regions of row-local ops as programs of strips, at every level: random bodies against their reference, one task
+ * against several bit for bit; the bodies that passes build; what follows a matrix product, strip after strip. */
 #include <math.h>
 
 #include "cpu_run.h"
@@ -58,20 +58,23 @@ static rung_value any(const region *r) {
   return rung_build_type(r->body, v)->type == RUNG_TYPE_F32 ? v : r->value[0];
 }
 
-/* One op on values at hand. None of them can be far from its reference where operands are close: what jumps (rounding to
- * bf16, comparing) gets inputs, which are the same for both. */
+/* One op on values at hand. None of them can be far from its reference where operands are close: what jumps (rounding
+ * to bf16, comparing) gets inputs, which are the same for both. */
 static rung_value random_op(const region *r, bool whole_rows) {
   rung_graph *g = r->body;
   const rung_value x = r->value[test_below(&seed, r->values)], y = any(r);
-  static const rung_op *const unary[] = {&rung_op_tanh, &rung_op_sigmoid, &rung_op_silu, &rung_op_gelu_tanh, &rung_op_gelu,
-                                         &rung_op_abs,  &rung_op_neg,     &rung_op_relu, &rung_op_sin,       &rung_op_softplus};
+  static const rung_op *const unary[] = {&rung_op_tanh, &rung_op_sigmoid, &rung_op_silu, &rung_op_gelu_tanh,
+                                         &rung_op_gelu, &rung_op_abs,     &rung_op_neg,  &rung_op_relu,
+                                         &rung_op_sin,  &rung_op_softplus};
   static const rung_op *const binary[] = {&rung_op_add, &rung_op_sub, &rung_op_max, &rung_op_min};
   static const rung_op *const fold[] = {&rung_op_rms_norm, &rung_op_layer_norm, &rung_op_softmax, &rung_op_log_softmax};
   const int64_t kind = test_below(&seed, whole_rows ? 10 : 7);
   if (kind < 2) return rung_graph_op(g, unary[test_below(&seed, RUNG_COUNT(unary))], &x, 1, NULL);
   if (kind < 4) return rung_graph_op(g, binary[test_below(&seed, RUNG_COUNT(binary))], (rung_value[]){x, y}, 2, NULL);
   if (kind == 4) return rung_build_mul(g, rung_build_tanh(g, x), y);
-  if (kind == 5) return rung_build_mul(g, rung_build_cast(g, rung_build_cast(g, r->inner[0], RUNG_TYPE_BF16), RUNG_TYPE_F32), rung_build_scalar(g, RUNG_TYPE_F32, 0.5));
+  if (kind == 5)
+    return rung_build_mul(g, rung_build_cast(g, rung_build_cast(g, r->inner[0], RUNG_TYPE_BF16), RUNG_TYPE_F32),
+                          rung_build_scalar(g, RUNG_TYPE_F32, 0.5));
   if (kind == 6) return rung_build_where(g, rung_build_less(g, r->inner[0], r->inner[1]), x, y);
   const rung_op *op = fold[kind == 7 ? 0 : test_below(&seed, RUNG_COUNT(fold))];
   if (op != &rung_op_rms_norm && op != &rung_op_layer_norm) return rung_graph_op(g, op, &x, 1, NULL);
@@ -122,7 +125,8 @@ static void region_random(region *r, const extents *x, int64_t ops) {
   for (int64_t i = 0; i < ops; i++) {
     const rung_value v = random_op(r, folds < 3);
     const rung_op *op = rung_graph_producer(r->body, v.id)->op;
-    folds += op == &rung_op_rms_norm || op == &rung_op_layer_norm || op == &rung_op_softmax || op == &rung_op_log_softmax;
+    folds +=
+        op == &rung_op_rms_norm || op == &rung_op_layer_norm || op == &rung_op_softmax || op == &rung_op_log_softmax;
     if (rung_build_type(r->body, v)->rank == 3) r->value[r->values++] = v;
   }
   add_results(r, x->columns % 32 == 0);
@@ -149,7 +153,8 @@ static void compare(const region *r, const tensor *want, const tensor *have, uin
     if (u == v || (u != u && v != v) || fabs(u - v) <= (blocks ? blocks_room(want, i, u) : room_of(want, u))) continue;
     char *text = NULL;
     size_t bytes = 0;
-    TEST_FAIL_("%s: result %u element %lld of %lld is %.9g, not %.9g", name, which, (long long)i, (long long)tensor_count(want), v, u);
+    TEST_FAIL_("%s: result %u element %lld of %lld is %.9g, not %.9g", name, which, (long long)i,
+               (long long)tensor_count(want), v, u);
     if (test_state.failed < 3 && !rung_graph_print(r->graph, NULL, &text, &bytes)) {
       fprintf(stderr, "%s\n", text);
       rung_text_free(host, text, bytes);
@@ -180,7 +185,8 @@ static void check_region(const region *r) {
     tensor *in[MAX_INPUTS], *out[2][8];
     rung_operand from[MAX_INPUTS], to[8];
     for (int i = 0; i < r->inputs; i++) {
-      in[i] = cpu_operand(e.value[r->in[i].id], (uint8_t)(test_below(&seed, 2) ? RUNG_STRIDES_ANY : RUNG_STRIDES_ROWS), &seed);
+      in[i] = cpu_operand(e.value[r->in[i].id], (uint8_t)(test_below(&seed, 2) ? RUNG_STRIDES_ANY : RUNG_STRIDES_ROWS),
+                          &seed);
       from[i] = in[i]->operand;
     }
     for (int turn = 0; turn < 2; turn++) {
@@ -191,7 +197,8 @@ static void check_region(const region *r) {
         out[turn][k] = tensor_make((rung_type)y->operand.type, y->operand.rank, y->extent, NULL);
         to[k] = out[turn][k]->operand;
       }
-      if (cpu_step_make(&s, host, kernel, r->graph, r->node, e.symbol)) CHECK_OK(cpu_step_run(&s, from, to, turn ? 3 : 1, &error));
+      if (cpu_step_make(&s, host, kernel, r->graph, r->node, e.symbol))
+        CHECK_OK(cpu_step_run(&s, from, to, turn ? 3 : 1, &error));
       if (turn && s.tasks > 1) done.split++;
       cpu_step_finish(&s);
     }
@@ -213,8 +220,8 @@ static void check_region(const region *r) {
 }
 
 static void test_random_regions(void) {
-  static const extents sizes[] = {{1, 5, 64}, {2, 3, 33}, {1, 1, 1}, {1, 3, 1025}, {3, 1, 96}, {1, 2, 4097}, {1, 0, 32},
-                                  {1, 7, 16}, {2, 40, 576}, {1, 1, 2048}, {4, 5, 1}, {1, 2, 8192}};
+  static const extents sizes[] = {{1, 5, 64}, {2, 3, 33}, {1, 1, 1},    {1, 3, 1025}, {3, 1, 96}, {1, 2, 4097},
+                                  {1, 0, 32}, {1, 7, 16}, {2, 40, 576}, {1, 1, 2048}, {4, 5, 1},  {1, 2, 8192}};
   for (int turn = 0; turn < (test_slow() ? 60 : 400); turn++) {
     region r;
     const extents *x = &sizes[test_below(&seed, RUNG_COUNT(sizes))];
@@ -239,7 +246,8 @@ static void residual(region *r) {
 static void twice(region *r) {
   rung_graph *g = r->body;
   const rung_norm_attrs attrs = {1e-6};
-  const rung_value first = rung_graph_op(g, &rung_op_rms_norm, (const rung_value[]){r->inner[0], r->inner[2]}, 2, &attrs);
+  const rung_value first =
+      rung_graph_op(g, &rung_op_rms_norm, (const rung_value[]){r->inner[0], r->inner[2]}, 2, &attrs);
   const rung_value sum = rung_build_add(g, first, r->inner[1]);
   const rung_value normal = rung_graph_op(g, &rung_op_rms_norm, (const rung_value[]){sum, r->inner[2]}, 2, &attrs);
   rung_graph_output(g, "sum", sum);
@@ -280,7 +288,8 @@ static void check_epilogue(const region *r, const rung_node *root, const extents
   for (int i = 0; i < r->inputs; i++) draw(e.value[r->in[i].id]);
   CHECK_OK(eval_run(&e));
   /* The product itself. */
-  const rung_operand operands[] = {e.value[r->in[r->inputs - 2].id]->operand, e.value[r->in[r->inputs - 1].id]->operand};
+  const rung_operand operands[] = {e.value[r->in[r->inputs - 2].id]->operand,
+                                   e.value[r->in[r->inputs - 1].id]->operand};
   const int64_t extent[] = {x->outer, x->rows, x->columns};
   tensor *product = tensor_make(RUNG_TYPE_F32, 3, extent, NULL);
   const rung_args args = {.in = operands, .out = &product->operand, .n_in = 2, .n_out = 1, .attrs = root->attrs};
@@ -303,7 +312,8 @@ static void check_epilogue(const region *r, const rung_node *root, const extents
       out[k] = tensor_make((rung_type)y->operand.type, y->operand.rank, y->extent, NULL);
       to[k] = out[k]->operand;
     }
-    const rung_args step = {.in = from, .out = to, .n_in = (uint16_t)r->inputs, .n_out = (uint16_t)r->node->results, .threads = 1};
+    const rung_args step = {
+        .in = from, .out = to, .n_in = (uint16_t)r->inputs, .n_out = (uint16_t)r->node->results, .threads = 1};
     for (int64_t row = 0; row < x->outer * x->rows; row++)
       for (int64_t col = 0, n; col < x->columns; col += n) {
         float held[256], *value[] = {held};
@@ -364,8 +374,9 @@ int main(void) {
   RUN(test_known_regions);
   RUN(test_random_regions);
   RUN(test_epilogues);
-  printf("level %s: %lld bodies of %lld nodes, %lld results, %lld runs in several tasks, %lld epilogues\n", rung_isa_name(isa),
-         (long long)done.bodies, (long long)done.ops, (long long)done.results, (long long)done.split, (long long)done.epilogues);
+  printf("level %s: %lld bodies of %lld nodes, %lld results, %lld runs in several tasks, %lld epilogues\n",
+         rung_isa_name(isa), (long long)done.bodies, (long long)done.ops, (long long)done.results,
+         (long long)done.split, (long long)done.epilogues);
   CHECK(done.split > 0 && done.epilogues > 0);
   rung_host_release(host);
   return TEST_END();

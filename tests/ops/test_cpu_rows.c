@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Walks the op table and the CPU backend's kernel rows and names none: each row of each instruction set that takes a
- * case of its op, against the op's reference, on the strides that the row takes; as one task and as many; in place where
- * the row allows. Families of matrix products have a test of their own. */
+ * case of its op, against the op's reference, on the strides that the row takes; as one task and as many; in place
+ * where the row allows. Families of matrix products have a test of their own. */
 #include <math.h>
 
 #include "cpu_run.h"
@@ -12,24 +12,24 @@ static uint64_t seed = 88172645463325252u;
 static uint32_t isa;
 static struct { int64_t cases, split, in_place, nans; } done;
 
-#define FAIL_ROW(c, row, ...)                                                                      \
-  do {                                                                                             \
-    if (++test_state.failed <= 40) {                                                               \
-      fprintf(stderr, "%s {%s} %s: ", (c)->op->name, (c)->attrs, (row)->name);                       \
-      for (int o_ = 0; o_ < (c)->n; o_++) {                                                        \
-        fprintf(stderr, "%s[", rung_type_name((c)->operand[o_].type));                             \
-        for (int a_ = 0; a_ < (c)->operand[o_].rank; a_++)                                         \
-          fprintf(stderr, "%s%lld", a_ ? "," : "", (long long)(c)->operand[o_].extent[a_]);        \
-        fprintf(stderr, "] ");                                                                     \
-      }                                                                                            \
-      fprintf(stderr, __VA_ARGS__);                                                                \
-      fputc('\n', stderr);                                                                         \
-    }                                                                                              \
+#define FAIL_ROW(c, row, ...)                                                               \
+  do {                                                                                      \
+    if (++test_state.failed <= 40) {                                                        \
+      fprintf(stderr, "%s {%s} %s: ", (c)->op->name, (c)->attrs, (row)->name);              \
+      for (int o_ = 0; o_ < (c)->n; o_++) {                                                 \
+        fprintf(stderr, "%s[", rung_type_name((c)->operand[o_].type));                      \
+        for (int a_ = 0; a_ < (c)->operand[o_].rank; a_++)                                  \
+          fprintf(stderr, "%s%lld", a_ ? "," : "", (long long)(c)->operand[o_].extent[a_]); \
+        fprintf(stderr, "] ");                                                              \
+      }                                                                                     \
+      fprintf(stderr, __VA_ARGS__);                                                         \
+      fputc('\n', stderr);                                                                  \
+    }                                                                                       \
   } while (0)
 
-/* What a result may be off by: the op's tolerance, and one rounding of the result's own type. Sums are compared with what
- * goes into a result at most: `fan` numbers as large as the largest; a product of so many rounds as often. Norms of
- * nearly equal numbers enlarge the rounding of their mean by 1 / sqrt(epsilon). */
+/* What a result may be off by: the op's tolerance, and one rounding of the result's own type. Sums are compared with
+ * what goes into a result at most: `fan` numbers as large as the largest; a product of so many rounds as often. Norms
+ * of nearly equal numbers enlarge the rounding of their mean by 1 / sqrt(epsilon). */
 typedef struct scale {
   double largest, fan, norm;
 } scale;
@@ -38,8 +38,8 @@ static double room_of(const op_case *c, const tensor *y, double value, const sca
   const double floor = y->operand.type == RUNG_TYPE_F16 ? 0x1p-24 : 1.2e-38, size = fabs(value);
   const double rounded = unit * size + fmax(c->op->tolerance.absolute, floor);
   if (c->op->flags & RUNG_OP_ELEMENTWISE) return c->op->tolerance.relative * size + rounded;
-  return c->op->tolerance.relative * fmax(size, s->largest * s->fan) + s->fan * 0x1p-24 * size + s->norm * s->largest * 0x1p-23 +
-         rounded;
+  return c->op->tolerance.relative * fmax(size, s->largest * s->fan) + s->fan * 0x1p-24 * size +
+         s->norm * s->largest * 0x1p-23 + rounded;
 }
 static scale scale_of(const op_case *c, const built *b, const eval *e) {
   scale s = {0, 1, 0};
@@ -55,8 +55,8 @@ static scale scale_of(const op_case *c, const built *b, const eval *e) {
   return s;
 }
 
-static void compare_row(const op_case *c, const rung_kernel *row, const tensor *want, const tensor *have, const scale *s,
-                        const char *what) {
+static void compare_row(const op_case *c, const rung_kernel *row, const tensor *want, const tensor *have,
+                        const scale *s, const char *what) {
   const bool integer = (rung_type_takes((rung_type)want->operand.type) & (RUNG_TAKES_INT | RUNG_TAKES_BOOL)) != 0;
   test_state.checks++;
   if (eval_is_blocks((rung_type)want->operand.type)) {
@@ -123,7 +123,8 @@ static void check_row(const op_case *c, const built *b, const eval *want, const 
   for (uint32_t k = 0; k < b->outs; k++) {
     compare_row(c, &kernel->row, result_of(want, b, k), one.out[k], &size, "one task");
     test_state.checks++;
-    if (!cpu_same_bits(one.out[k], many.out[k])) FAIL_ROW(c, &kernel->row, "%lld tasks give other bits", (long long)many.tasks);
+    if (!cpu_same_bits(one.out[k], many.out[k]))
+      FAIL_ROW(c, &kernel->row, "%lld tasks give other bits", (long long)many.tasks);
   }
   done.cases++;
   done.split += many.tasks > 1;
@@ -131,7 +132,8 @@ static void check_row(const op_case *c, const built *b, const eval *want, const 
     if (!same_shape(want->value[b->in[i].id], result_of(want, b, 0))) continue;
     run_row same = run_once(c, b, want, kernel, 1, i);
     test_state.checks++;
-    if (!cpu_same_bits(one.out[0], same.out[0])) FAIL_ROW(c, &kernel->row, "in place of operand %d gives other bits", i);
+    if (!cpu_same_bits(one.out[0], same.out[0]))
+      FAIL_ROW(c, &kernel->row, "in place of operand %d gives other bits", i);
     done.in_place++;
     free_run(c, b, &same);
   }
@@ -198,7 +200,10 @@ static void check_nan(const rung_op *op) {
       op_case c = {.op = op, .n = row->operands, .attrs = ""};
       for (int i = 0; i < c.n; i++) {
         const bool mask = row->selection && i == 0;
-        c.operand[i] = (operand_case){mask ? RUNG_TYPE_BOOL : RUNG_TYPE_F32, 1, {N}, mask ? 1 - (which == 2) : op->test_lo,
+        c.operand[i] = (operand_case){mask ? RUNG_TYPE_BOOL : RUNG_TYPE_F32,
+                                      1,
+                                      {N},
+                                      mask ? 1 - (which == 2) : op->test_lo,
                                       mask ? 1 - (which == 2) : op->test_hi};
       }
       check_case(&c, false, which, at);
@@ -233,8 +238,9 @@ int main(void) {
   isa = rung_isa_detect();
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   RUN(test_every_row);
-  printf("level %s: %lld runs of rows, %lld of them in several tasks, %lld in place, NaN places %lld\n", rung_isa_name(isa),
-         (long long)done.cases, (long long)done.split, (long long)done.in_place, (long long)done.nans);
+  printf("level %s: %lld runs of rows, %lld of them in several tasks, %lld in place, NaN places %lld\n",
+         rung_isa_name(isa), (long long)done.cases, (long long)done.split, (long long)done.in_place,
+         (long long)done.nans);
   CHECK(done.cases > 0);
   rung_host_release(host);
   return TEST_END();

@@ -24,7 +24,10 @@ static void compare(const char *mode, const char *path) {
   snprintf(file, sizeof file, "%s/tools/gen_ops", RUNG_BINARY_DIR);
   FILE *tool = fopen(file, "rb");
   if (!tool) SKIP("tools/gen_ops is not built");
-  if (getenv("RUNG_EMULATED")) { fclose(tool); SKIP("no child process can be run here"); }
+  if (getenv("RUNG_EMULATED")) {
+    fclose(tool);
+    SKIP("no child process can be run here");
+  }
   fclose(tool);
   snprintf(command, sizeof command, "'%s' %s '%s'/include/rung/*.h", file, mode, RUNG_SOURCE_DIR);
   snprintf(file, sizeof file, "%s/%s", RUNG_SOURCE_DIR, path);

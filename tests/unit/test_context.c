@@ -124,7 +124,8 @@ static void test_found_output_of_the_caller(void) {
   }
 }
 
-/* More bindings than are remembered, in an order that evicts, each time the right numbers and no call of the allocator. */
+/* More bindings than are remembered, in an order that evicts, each time the right numbers and no call of the allocator.
+ */
 static void test_remembered_bindings(void) {
   fill_ramps();
   for (int d = 0; d < 2; d++) {
@@ -182,7 +183,8 @@ static void test_refusals(void) {
   world_close(&w);
 }
 
-/* Extents that several inputs fix together: batch*seq in one, each alone in others; a wrong one names input and axis. */
+/* Extents that several inputs fix together: batch*seq in one, each alone in others; a wrong one names input and axis.
+ */
 static void test_solved_symbols(void) {
   static const char text[] =
       "rung 1\nsymbol batch 1..9\nsymbol seq 1..9\n"
@@ -218,8 +220,8 @@ static void cancel_here(void *self, const rung_step_info *info) {
   rung_context_cancel((rung_context *)self);
 }
 
-/* A run that is cancelled within its first step ends with that; the next gives what it would have given. Random numbers go
- * back to where they were. */
+/* A run that is cancelled within its first step ends with that; the next gives what it would have given. Random numbers
+ * go back to where they were. */
 static void test_cancelled_run_begins_again(void) {
   static const char text[] =
       "rung 1\nsymbol times <= 9 made\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Branches and loops on every device: values live long enough, extents change from branch to branch and from iteration to
- * iteration, nothing runs zero times wrongly, random numbers and effects inside bodies. */
+ * Branches and loops on every device: values live long enough, extents change from branch to branch and from iteration
+ * to iteration, nothing runs zero times wrongly, random numbers and effects inside bodies. */
 #include "cts/world.h"
 
 static void each_device(const char *text, const world_options *options, void (*test)(world *w)) {
@@ -52,7 +52,8 @@ static void check_inner_start(world *w) {
     for (int i = 0; i < 20; i++) want[i] = (float)i * 0.125f * (float)(1 - 4 * trip);
     float x[20];
     for (int i = 0; i < 20; i++) x[i] = (float)i * 0.125f;
-    if (world_put_i64(w, 0, trip) && world_put(w, 1, (int64_t[]){20}, x, sizeof x) && world_run(w)) WORLD_CHECK_F32(w, 0, 20, want);
+    if (world_put_i64(w, 0, trip) && world_put(w, 1, (int64_t[]){20}, x, sizeof x) && world_run(w))
+      WORLD_CHECK_F32(w, 0, 20, want);
   }
 }
 
@@ -61,8 +62,9 @@ static void test_inner_loop_starts_from_outside(void) {
   each_device(inner_start, &(world_options){.plain = true}, check_inner_start);
 }
 
-/* The last step of a body reads a value from outside for the last time in this iteration, not in the loop: its result must
- * not take that memory. The same for a scan, a condition and a carried value that are the captured value itself. */
+/* The last step of a body reads a value from outside for the last time in this iteration, not in the loop: its result
+ * must not take that memory. The same for a scan, a condition and a carried value that are the captured value itself.
+ */
 static const char last_step[] =
     "rung 1\nsymbol n 1..64\nsymbol times <= 9 made\n"
     "%0 = input {name=\"trip\"} : i64[]\n"
@@ -128,7 +130,8 @@ static void check_growing(world *w) {
           for (int64_t i = 0; i < (2 * n) << t; i++) want[i + ((2 * n) << t)] = -want[i];
         float x[8];
         for (int i = 0; i < 8; i++) x[i] = (float)(i + 1);
-        if (!world_put_i64(w, 0, trip) || !world_put(w, 1, (int64_t[]){n, 2}, x, (size_t)n * 8) || !world_run(w)) continue;
+        if (!world_put_i64(w, 0, trip) || !world_put(w, 1, (int64_t[]){n, 2}, x, (size_t)n * 8) || !world_run(w))
+          continue;
         WORLD_CHECK_F32(w, 0, (2 * n) << trip, want);
       }
     }
@@ -185,12 +188,15 @@ static void test_branches_of_different_extents(void) { each_device(branches, &(w
 
 static size_t put_nested(char *text, size_t at, size_t limit, int depth, int levels) {
   const char *pad = "";
-  at += (size_t)snprintf(text + at, limit - at, "%s%%0 = input {name=\"c\"} : bool[]\n%%1 = input {name=\"x\"} : f32[n]\n%%2 = add %%1, %%1 : f32[n]\n", pad);
+  at += (size_t)snprintf(
+      text + at, limit - at,
+      "%s%%0 = input {name=\"c\"} : bool[]\n%%1 = input {name=\"x\"} : f32[n]\n%%2 = add %%1, %%1 : f32[n]\n", pad);
   if (depth < levels) {
     at += (size_t)snprintf(text + at, limit - at, "%%3 = if %%0, %%0, %%2 {\n");
     at = put_nested(text, at, limit, depth + 1, levels);
     at += (size_t)snprintf(text + at, limit - at,
-                           "} else {\n%%0 = input {name=\"c\"} : bool[]\n%%1 = input {name=\"x\"} : f32[n]\n%%2 = neg %%1 : f32[n]\noutput \"y\" %%2\n} : f32[n]\n");
+                           "} else {\n%%0 = input {name=\"c\"} : bool[]\n%%1 = input {name=\"x\"} : f32[n]\n%%2 = neg "
+                           "%%1 : f32[n]\noutput \"y\" %%2\n} : f32[n]\n");
   } else {
     at += (size_t)snprintf(text + at, limit - at, "%%3 = neg %%2 : f32[n]\n");
   }
@@ -213,7 +219,8 @@ static void check_nested(world *w) {
       want[i] = -x[i];
       for (int l = 0; l < (yes ? nested_levels + 1 : 1); l++) want[i] *= 2;
     }
-    if (world_put_bool(w, 0, yes) && world_put(w, 1, (int64_t[]){2}, x, sizeof x) && world_run(w)) WORLD_CHECK_F32(w, 0, 2, want);
+    if (world_put_bool(w, 0, yes) && world_put(w, 1, (int64_t[]){2}, x, sizeof x) && world_run(w))
+      WORLD_CHECK_F32(w, 0, 2, want);
   }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory of contexts: what the report predicts is what is committed, at any size; trim, commit_all, an allocator without
- * pages, ceilings beyond the address space, budgets. */
+ * Memory of contexts: what the report predicts is what is committed, at any size; trim, commit_all, an allocator
+ * without pages, ceilings beyond the address space, budgets. */
 #include "cts/world.h"
 
 /* Largest at the ceiling of rows, and for one buffer at the least seq. */
@@ -24,7 +24,8 @@ static const char mixed[] =
 
 static bool bind_mixed(world *w, int64_t rows, int64_t seq) {
   void *p;
-  const rung_status s[3] = {rung_context_input(w->context, 0, (int64_t[]){rows, 24}, &p), rung_context_input(w->context, 1, (int64_t[]){24, 40}, &p),
+  const rung_status s[3] = {rung_context_input(w->context, 0, (int64_t[]){rows, 24}, &p),
+                            rung_context_input(w->context, 1, (int64_t[]){24, 40}, &p),
                             rung_context_input(w->context, 2, (int64_t[]){seq, 8}, &p)};
   return !s[0] && !s[1] && !s[2];
 }
@@ -36,7 +37,8 @@ static rung_status fresh_context(world *w) {
   return rung_context_use(w->context, w->program);
 }
 
-static const int64_t bindings[][2] = {{0, 0}, {1, 512}, {37, 511}, {3000, 0}, {512, 100}, {2, 1}, {0, 512}, {3000, 512}, {700, 256}};
+static const int64_t bindings[][2] = {{0, 0}, {1, 512}, {37, 511},   {3000, 0}, {512, 100},
+                                      {2, 1}, {0, 512}, {3000, 512}, {700, 256}};
 
 static void test_report_is_what_is_committed(void) {
   for (int d = 0; d < 4; d++) {
@@ -59,7 +61,8 @@ static void test_growth_and_trim(void) {
     if (world_open(&w, mixed, &(world_options){.device = world_devices[d]})) {
       for (int pass = 0; pass < 2; pass++) {
         const uint64_t calls = rung_host_allocations(w.host) + rung_host_commits(w.host);
-        for (size_t i = 0; i < RUNG_COUNT(bindings); i++) CHECK(bind_mixed(&w, bindings[i][0], bindings[i][1]) && world_run(&w));
+        for (size_t i = 0; i < RUNG_COUNT(bindings); i++)
+          CHECK(bind_mixed(&w, bindings[i][0], bindings[i][1]) && world_run(&w));
         if (pass) CHECK_EQ_I64(rung_host_allocations(w.host) + rung_host_commits(w.host), calls);
       }
       const rung_memory large = rung_context_memory(w.context);
@@ -75,8 +78,8 @@ static void test_growth_and_trim(void) {
   }
 }
 
-/* Results do not depend on what memory held before: the same input gives the same bits on a fresh context, after others,
- * and after a trim between filling the inputs and the run. */
+/* Results do not depend on what memory held before: the same input gives the same bits on a fresh context, after
+ * others, and after a trim between filling the inputs and the run. */
 static void test_bits_after_growth_and_trim(void) {
   for (int d = 0; d < 2; d++) {
     world w;
@@ -89,8 +92,8 @@ static void test_bits_after_growth_and_trim(void) {
       for (int pass = 0; pass < 4; pass++) {
         if (pass == 2) CHECK(bind_mixed(&w, 3000, 512) && world_run(&w));
         if (pass == 3) CHECK(bind_mixed(&w, 1, 1) && world_run(&w));
-        if (!world_put(&w, 0, (int64_t[]){100, 24}, x, sizeof x) || !world_put(&w, 1, (int64_t[]){24, 40}, m, sizeof m) ||
-            !world_put(&w, 2, (int64_t[]){8, 8}, p, sizeof p))
+        if (!world_put(&w, 0, (int64_t[]){100, 24}, x, sizeof x) ||
+            !world_put(&w, 1, (int64_t[]){24, 40}, m, sizeof m) || !world_put(&w, 2, (int64_t[]){8, 8}, p, sizeof p))
           continue;
         if (pass) rung_context_trim(w.context);
         if (!world_run(&w)) continue;
@@ -109,7 +112,8 @@ static void test_commit_all(void) {
     CHECK(rung_context_memory(w.context).activations >= plan->arena_bytes);
     CHECK(rung_context_memory(w.context).scratch >= plan->scratch_bytes);
     const uint64_t calls = rung_host_allocations(w.host) + rung_host_commits(w.host);
-    for (size_t i = 0; i < RUNG_COUNT(bindings); i++) CHECK(bind_mixed(&w, bindings[i][0], bindings[i][1]) && world_run(&w));
+    for (size_t i = 0; i < RUNG_COUNT(bindings); i++)
+      CHECK(bind_mixed(&w, bindings[i][0], bindings[i][1]) && world_run(&w));
     CHECK_EQ_I64(rung_host_allocations(w.host) + rung_host_commits(w.host), calls);
   }
   world_close(&w);
@@ -165,7 +169,8 @@ static void test_beyond_the_address_space(void) {
   /* Each buffer would fit, all together do not. */
   static const char sum[] =
       "rung 1\nsymbol n 0..1500000000000000000\n"
-      "%0 = input {name=\"x\"} : f32[n]\n%1 = neg %0 : f32[n]\n%2 = input {name=\"z\"} : f32[n]\n%3 = add %1, %2 : f32[n]\noutput \"y\" %3\n";
+      "%0 = input {name=\"x\"} : f32[n]\n%1 = neg %0 : f32[n]\n%2 = input {name=\"z\"} : f32[n]\n%3 = add %1, %2 : "
+      "f32[n]\noutput \"y\" %3\n";
   CHECK_STATUS(world_try(&w, sum, &(world_options){0}), RUNG_OVERFLOW);
   world_close(&w);
 }
@@ -180,7 +185,8 @@ static void test_ceilings(void) {
     world_close(&w);
   }
   /* A ceiling of nothing: no memory, and it runs. */
-  static const char one[] = "rung 1\nsymbol n 0..9\n%0 = input {name=\"x\"} : f32[n]\n%1 = neg %0 : f32[n]\noutput \"y\" %1\n";
+  static const char one[] =
+      "rung 1\nsymbol n 0..9\n%0 = input {name=\"x\"} : f32[n]\n%1 = neg %0 : f32[n]\noutput \"y\" %1\n";
   const rung_binding zero = {"n", 0};
   for (int d = 0; d < 2; d++) {
     if (world_open(&w, one, &(world_options){.device = world_devices[d], .ceiling = &zero, .ceilings = 1})) {
@@ -237,7 +243,9 @@ static rung_status run_wide(world *w, int64_t rows) {
   return rung_context_run(w->context);
 }
 
-static uint64_t held_by(const world *w) { return rung_context_memory(w->context).activations + rung_context_memory(w->context).scratch; }
+static uint64_t held_by(const world *w) {
+  return rung_context_memory(w->context).activations + rung_context_memory(w->context).scratch;
+}
 
 /* A run that would pass the budget says what it needs and leaves the context as it was. */
 static void test_budget(void) {

@@ -18,7 +18,8 @@ static void fill(set *s, uint64_t *random) {
   for (uint32_t i = 0; i < s->count; i++) {
     const int64_t first = test_below(random, steps);
     const int64_t life = test_below(random, 8) ? test_below(random, 4) : test_below(random, steps);
-    const uint64_t bytes = test_below(random, 12) ? (uint64_t)test_below(random, (int64_t)1 << (4 + test_below(random, 17))) : 0;
+    const uint64_t bytes =
+        test_below(random, 12) ? (uint64_t)test_below(random, (int64_t)1 << (4 + test_below(random, 17))) : 0;
     s->buffer[i] = (rung_buffer){.bound = bytes, .first = (uint32_t)first, .last = (uint32_t)(first + life)};
   }
 }
@@ -33,7 +34,8 @@ static uint64_t lower_bound(const set *s) {
   for (uint32_t i = 0; i < s->count; i++) {
     uint64_t sum = 0;
     for (uint32_t j = 0; j < s->count; j++)
-      if (s->buffer[j].first <= s->buffer[i].first && s->buffer[i].first <= s->buffer[j].last) sum += rounded(s->buffer[j].bound);
+      if (s->buffer[j].first <= s->buffer[i].first && s->buffer[i].first <= s->buffer[j].last)
+        sum += rounded(s->buffer[j].bound);
     if (sum > most) most = sum;
   }
   return most;
@@ -44,7 +46,8 @@ static uint32_t overlaps(const set *s) {
   for (uint32_t i = 0; i < s->count; i++) {
     for (uint32_t j = 0; j < i; j++) {
       const rung_buffer *a = &s->buffer[i], *b = &s->buffer[j];
-      n += together(a, b) && a->bound && b->bound && a->offset < b->offset + b->bound && b->offset < a->offset + a->bound;
+      n += together(a, b) && a->bound && b->bound && a->offset < b->offset + b->bound &&
+           b->offset < a->offset + a->bound;
     }
   }
   return n;
@@ -93,8 +96,10 @@ static void test_planted_overlap_is_seen(void) {
     const uint32_t i = (uint32_t)test_below(&random, s.count), j = (uint32_t)test_below(&random, s.count);
     rung_buffer *a = &s.buffer[i], *b = &s.buffer[j];
     if (i == j || !a->bound || !b->bound) continue;
-    if (test_below(&random, 2)) a->offset = b->offset + b->bound - 1; /* the last byte of b */
-    else a->offset = b->offset;
+    if (test_below(&random, 2))
+      a->offset = b->offset + b->bound - 1; /* the last byte of b */
+    else
+      a->offset = b->offset;
     rung_error error = {0};
     const rung_status status = rung_plan_check_overlap(host, s.buffer, s.count, &error);
     CHECK((overlaps(&s) != 0) == (status != RUNG_OK));

@@ -88,7 +88,9 @@ static void test_copies_where_rows_are_wanted(void) {
             for (int64_t e = 0; e < k; e++) want[r * 5 + c] += a[e * m + r] * b[e * 5 + c];
           }
         }
-        if (!world_put(&w, 0, (int64_t[]){k, m}, a, (size_t)(k * m) * 4) || !world_put(&w, 1, (int64_t[]){k, 5}, b, (size_t)k * 20)) continue;
+        if (!world_put(&w, 0, (int64_t[]){k, m}, a, (size_t)(k * m) * 4) ||
+            !world_put(&w, 1, (int64_t[]){k, 5}, b, (size_t)k * 20))
+          continue;
         if (world_run(&w)) WORLD_CHECK_F32(&w, 0, m * 5, want);
       }
     }
@@ -195,7 +197,9 @@ static void test_columns(void) {
           third[r] = y[r * 6 + 3] + y[r * 6 + 4] + y[r * 6 + 5];
           for (int c = 0; c < 3; c++) raw[3 * r + c] = y[r * 6 + 3 + c];
         }
-        if (!world_put(&w, 0, (int64_t[]){n, 4}, x, (size_t)n * 16) || !world_put(&w, 1, (int64_t[]){6, 4}, m, sizeof m) || !world_run(&w)) continue;
+        if (!world_put(&w, 0, (int64_t[]){n, 4}, x, (size_t)n * 16) ||
+            !world_put(&w, 1, (int64_t[]){6, 4}, m, sizeof m) || !world_run(&w))
+          continue;
         WORLD_CHECK_F32(&w, 0, 2 * n, first);
         WORLD_CHECK_F32(&w, 1, n, second);
         WORLD_CHECK_F32(&w, 2, n, third);

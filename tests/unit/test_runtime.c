@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One program at several sizes, on every device: values, extents, memory report, allocator calls, branches and loops. */
+ * One program at several sizes, on every device: values, extents, memory report, allocator calls, branches and loops.
+ */
 #include <rung/program.h>
 
 #include "../test.h"
@@ -23,7 +24,8 @@ static bool open_world(world *w, const char *device, const char *text) {
   if (!s) s = rung_template_create(w->device, w->graph, NULL, &w->error, &w->template_);
   if (!s) s = rung_program_create(w->template_, NULL, 0, &w->error, &w->program);
   if (!s) s = rung_context_create(w->template_, NULL, NULL, NULL, &w->error, &w->context);
-  if (!s && (s = rung_context_use(w->context, w->program))) snprintf(w->error.message, sizeof w->error.message, "%s", rung_context_message(w->context));
+  if (!s && (s = rung_context_use(w->context, w->program)))
+    snprintf(w->error.message, sizeof w->error.message, "%s", rung_context_message(w->context));
   CHECK_OK(s);
   if (s) fprintf(stderr, "  %s: %s\n", device, w->error.message);
   return !s;
@@ -62,7 +64,10 @@ static void test_three_sizes(void) {
       "output \"z\" %3\n";
   for (size_t d = 0; d < 2; d++) {
     world w;
-    if (!open_world(&w, devices[d], text)) { close_world(&w); continue; }
+    if (!open_world(&w, devices[d], text)) {
+      close_world(&w);
+      continue;
+    }
     const float y[6] = {1, -1, 2, -2, 3, -3};
     for (int pass = 0; pass < 2; pass++) {
       const uint64_t before = rung_host_allocations(w.host) + rung_host_commits(w.host);
@@ -97,9 +102,13 @@ static void test_three_sizes(void) {
 
 static void test_refusals(void) {
   static const char text[] =
-      "rung 1\nsymbol n 1..8\n%0 = input {name=\"a\"} : f32[n]\n%1 = input {name=\"b\"} : f32[n]\n%2 = add %0, %1 : f32[n]\noutput \"c\" %2\n";
+      "rung 1\nsymbol n 1..8\n%0 = input {name=\"a\"} : f32[n]\n%1 = input {name=\"b\"} : f32[n]\n%2 = add %0, %1 : "
+      "f32[n]\noutput \"c\" %2\n";
   world w;
-  if (!open_world(&w, "ref", text)) { close_world(&w); return; }
+  if (!open_world(&w, "ref", text)) {
+    close_world(&w);
+    return;
+  }
   void *p;
   CHECK_STATUS(rung_context_run(w.context), RUNG_INVALID_ARGUMENT);
   CHECK_OK(rung_context_input(w.context, 0, (int64_t[]){4}, &p));
@@ -131,7 +140,10 @@ static void test_if(void) {
       "output \"y\" %2\n";
   for (size_t d = 0; d < 2; d++) {
     world w;
-    if (!open_world(&w, devices[d], text)) { close_world(&w); continue; }
+    if (!open_world(&w, devices[d], text)) {
+      close_world(&w);
+      continue;
+    }
     for (int c = 0; c < 2; c++) {
       void *p;
       CHECK_OK(rung_context_input(w.context, 0, (int64_t[]){0}, &p));
@@ -169,7 +181,10 @@ static void test_loop(void) {
       "output \"trace\" %4\n";
   for (size_t d = 0; d < 2; d++) {
     world w;
-    if (!open_world(&w, devices[d], text)) { close_world(&w); continue; }
+    if (!open_world(&w, devices[d], text)) {
+      close_world(&w);
+      continue;
+    }
     for (int64_t trip = 0; trip < 7; trip++) {
       void *p;
       CHECK_OK(rung_context_input(w.context, 0, (int64_t[]){0}, &p));
@@ -203,7 +218,10 @@ static void test_found_size(void) {
       "output \"at\" %4\n";
   for (size_t d = 0; d < 2; d++) {
     world w;
-    if (!open_world(&w, devices[d], text)) { close_world(&w); continue; }
+    if (!open_world(&w, devices[d], text)) {
+      close_world(&w);
+      continue;
+    }
     for (int64_t n = 1; n < 600; n += 97) {
       void *p;
       CHECK_OK(rung_context_input(w.context, 0, &n, &p));

@@ -41,8 +41,7 @@ static void add_axis(move *m, int64_t extent, int64_t to, int64_t from) {
 
 static move move_of(const rung_units *to, const rung_units *from) {
   move m = {.to = to->base, .from = from->base, .unit = (int64_t)to->bytes, .turned = -1};
-  for (int i = 0; i < to->rank; i++)
-    add_axis(&m, to->extent[i], to->stride[i] * m.unit, from->stride[i] * m.unit);
+  for (int i = 0; i < to->rank; i++) add_axis(&m, to->extent[i], to->stride[i] * m.unit, from->stride[i] * m.unit);
   const int last = m.axes - 1;
   if (m.axes < 2 || m.to_step[last] != m.unit || m.from_step[last] == m.unit) return m;
   for (int i = 0; i < last; i++)
@@ -69,18 +68,22 @@ static int64_t bytes_of(const move *m) {
 
 /* ---- pieces */
 
-#define WALK(type)                                       \
-  for (int64_t i = 0; i < n; i++) {                      \
-    type element;                                        \
+#define WALK(type)                                          \
+  for (int64_t i = 0; i < n; i++) {                         \
+    type element;                                           \
     memcpy(&element, from + i * from_step, sizeof element); \
-    memcpy(to + i * to_step, &element, sizeof element);  \
+    memcpy(to + i * to_step, &element, sizeof element);     \
   }
 static void walk(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n, int64_t unit) {
   switch (unit) {
-    case 1: WALK(uint8_t) return;
-    case 2: WALK(uint16_t) return;
-    case 4: WALK(uint32_t) return;
-    case 8: WALK(uint64_t) return;
+    case 1:
+      WALK(uint8_t) return;
+    case 2:
+      WALK(uint16_t) return;
+    case 4:
+      WALK(uint32_t) return;
+    case 8:
+      WALK(uint64_t) return;
     default:
       for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, (size_t)unit);
   }
@@ -93,7 +96,8 @@ static void turn(const move *m, uint8_t *to, const uint8_t *from, int64_t rows, 
   for (int64_t first = 0; first < n; first += TILE) {
     const int64_t count = n - first < TILE ? n - first : TILE;
     for (int64_t r = 0; r < rows; r++)
-      walk(to + r * row_to + first * m->unit, m->unit, from + r * m->unit + first * from_step, from_step, count, m->unit);
+      walk(to + r * row_to + first * m->unit, m->unit, from + r * m->unit + first * from_step, from_step, count,
+           m->unit);
   }
 }
 

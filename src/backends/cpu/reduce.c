@@ -94,7 +94,7 @@ typedef struct reduction {
   rung_type type;
   int64_t bytes;
   axes kept, reduced;
-  bool columns;      /* the last axis is kept */
+  bool columns;          /* the last axis is kept */
   int64_t width, wx, wy; /* columns: extent and strides of that axis, taken out of kept */
   float *in, *made, *total, *chunk, *shift;
 } reduction;
@@ -102,7 +102,8 @@ typedef struct reduction {
 static void take_apart(const rung_args *args, reduction *r) {
   const rung_reduce_attrs *attrs = args->attrs;
   const rung_operand *x = &args->in[0], *y = &args->out[0];
-  *r = (reduction){.args = args, .p = args->prepared, .type = (rung_type)x->type, .kept = {.count = 1}, .reduced = {.count = 1}};
+  *r = (reduction){
+      .args = args, .p = args->prepared, .type = (rung_type)x->type, .kept = {.count = 1}, .reduced = {.count = 1}};
   r->bytes = rung_type_get(r->type)->bytes;
   uint32_t mask = attrs->axes.count ? 0 : (1u << x->rank) - 1;
   for (int i = 0; i < attrs->axes.count; i++) mask |= 1u << rung_axis_of(attrs->axes.value[i], x->rank);
@@ -144,11 +145,16 @@ static const float *load(const reduction *r, const uint8_t *from, int64_t step, 
 
 static double finish(const reduction *r, double total, double top) {
   switch (r->p->kind->becomes) {
-    case MEAN: return total / (double)r->reduced.count;
-    case ROOT: return sqrt(total);
-    case LOGARITHM: return log(total);
-    case LOGARITHM_ABOVE: return isinf(top) ? top : top + log(total);
-    default: return total;
+    case MEAN:
+      return total / (double)r->reduced.count;
+    case ROOT:
+      return sqrt(total);
+    case LOGARITHM:
+      return log(total);
+    case LOGARITHM_ABOVE:
+      return isinf(top) ? top : top + log(total);
+    default:
+      return total;
   }
 }
 
@@ -219,8 +225,8 @@ static void run_row(const reduction *r, int64_t index) {
 
 /* ---- columns: n results side by side */
 
-static void combine_columns(const reduction *r, rung_apply_fn *combine, made_of from_x, const uint8_t *x, int64_t n, float start,
-                            float *total) {
+static void combine_columns(const reduction *r, rung_apply_fn *combine, made_of from_x, const uint8_t *x, int64_t n,
+                            float start, float *total) {
   const prepared *p = r->p;
   const int64_t count = r->reduced.count;
   for (int64_t i = 0; i < n; i++) total[i] = start;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Reductions of floats over any axes.
  *
- * Where the last axis is reduced, the elements of a result (row-major over the reduced axes) are one row, folded as strips
- * fold (strip.h): chunks of 4,096, lanes, one tree. Else the results along the last axis are computed side by side, each
- * taking its elements one after another, chunk after chunk. Which of the two depends on the axes alone. */
+ * Where the last axis is reduced, the elements of a result (row-major over the reduced axes) are one row, folded as
+ * strips fold (strip.h): chunks of 4,096, lanes, one tree. Else the results along the last axis are computed side by
+ * side, each taking its elements one after another, chunk after chunk. Which of the two depends on the axes alone. */
 #ifndef RUNG_CPU_REDUCE_H
 #define RUNG_CPU_REDUCE_H
 

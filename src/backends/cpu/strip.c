@@ -8,8 +8,8 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-/* ---- where rows lie. Leading axes are joined where every stream goes on at one distance; so is the last axis with them
- * unless the program keeps it. */
+/* ---- where rows lie. Leading axes are joined where every stream goes on at one distance; so is the last axis with
+ * them unless the program keeps it. */
 
 enum { STREAMS = 2 * RUNG_STRIP_IO };
 typedef struct space {
@@ -84,8 +84,8 @@ static void find_row(const space *s, int64_t row, uint8_t **out) {
 typedef struct frame {
   const rung_strip_program *p;
   const rung_strip_level *level;
-  float *temp;      /* strips of `strip` elements */
-  float *row;       /* rows of `columns` */
+  float *temp; /* strips of `strip` elements */
+  float *row;  /* rows of `columns` */
   int64_t strip, columns;
   const int64_t *last;  /* of the streams */
   uint8_t *at[STREAMS]; /* the current row of the streams */
@@ -181,10 +181,18 @@ static int run_strip(frame *f, int first, int64_t col, int64_t n, int64_t end) {
   for (; k < p->instrs && p->instr[k].phase == phase; k++) {
     const rung_strip_instr *i = &p->instr[k];
     switch ((rung_strip_kind)i->kind) {
-      case RUNG_STRIP_LOAD: load(f, i, col, n); break;
-      case RUNG_STRIP_APPLY: apply(f, i, n); break;
-      case RUNG_STRIP_ROUND: round_to(f, i, n); break;
-      case RUNG_STRIP_FOLD: fold(f, i, col, n, end); break;
+      case RUNG_STRIP_LOAD:
+        load(f, i, col, n);
+        break;
+      case RUNG_STRIP_APPLY:
+        apply(f, i, n);
+        break;
+      case RUNG_STRIP_ROUND:
+        round_to(f, i, n);
+        break;
+      case RUNG_STRIP_FOLD:
+        fold(f, i, col, n, end);
+        break;
       case RUNG_STRIP_STORE:
         f->level->store((rung_type)i->type, f->reg[i->in[0]], f->at[i->index] + col * p->stream[i->index].bytes, n);
         break;

@@ -17,12 +17,12 @@
 #include "backends/cpu/kernel.h"
 
 enum {
-  RUNG_STRIP = 1024,     /* elements; divides RUNG_FOLD */
-  RUNG_FOLD = 4096,      /* elements of a chunk of a sum */
-  RUNG_FOLD_LANES = 64,  /* most lanes of a level */
-  RUNG_STRIP_REGS = 256, /* most values of a program */
-  RUNG_STRIP_IO = 32,    /* most operands, and most results */
-  RUNG_STRIP_NODES = 32, /* most ops of a region */
+  RUNG_STRIP = 1024,        /* elements; divides RUNG_FOLD */
+  RUNG_FOLD = 4096,         /* elements of a chunk of a sum */
+  RUNG_FOLD_LANES = 64,     /* most lanes of a level */
+  RUNG_STRIP_REGS = 256,    /* most values of a program */
+  RUNG_STRIP_IO = 32,       /* most operands, and most results */
+  RUNG_STRIP_NODES = 32,    /* most ops of a region */
   RUNG_STRIP_EPILOGUE = 40, /* most strips that what follows a product keeps */
   RUNG_STRIP_PHASES = 8,
   RUNG_STRIP_FOLDS = 16, /* most sums over a row */
@@ -36,9 +36,9 @@ typedef void rung_fold_fn(float *lanes, const float *x, int64_t n, const float *
 typedef struct rung_fold_kind {
   float start; /* of every lane */
   rung_fold_fn *add;
-  float (*finish)(const float *lanes);                                  /* the chunk's result */
-  float (*whole)(const float *x, int64_t n, const float *value);        /* all of it, of a chunk that is one strip */
-  float (*join)(float before, float now); /* of two chunks */
+  float (*finish)(const float *lanes);                           /* the chunk's result */
+  float (*whole)(const float *x, int64_t n, const float *value); /* all of it, of a chunk that is one strip */
+  float (*join)(float before, float now);                        /* of two chunks */
 } rung_fold_kind;
 
 /* What a level brings (kernels/strip.inc). */

@@ -16,8 +16,8 @@ enum { MAX_INSTRS = 4 * RUNG_STRIP_REGS, MAX_VALUES = 2 * RUNG_STRIP_REGS };
 typedef struct strip_value {
   int reg, phase;
   rung_type type;
-  bool narrow;   /* not rounded to its type yet */
-  int operand;   /* -1 for computed values */
+  bool narrow;                     /* not rounded to its type yet */
+  int operand;                     /* -1 for computed values */
   int in_phase[RUNG_STRIP_PHASES]; /* operand: registers */
 } strip_value;
 
@@ -61,8 +61,7 @@ static int new_reg(builder *b, rung_strip_place place, uint32_t index) {
 static rung_strip_instr *emit(builder *b, rung_strip_kind kind, int phase) {
   if (b->instrs == MAX_INSTRS || phase >= RUNG_STRIP_PHASES) b->failed = true;
   rung_strip_instr *i = &b->instr[b->failed ? 0 : b->instrs++];
-  *i = (rung_strip_instr){
-      .kind = (uint8_t)kind, .out = -1, .in = {-1, -1, -1}, .slot = -1, .phase = (uint8_t)phase};
+  *i = (rung_strip_instr){.kind = (uint8_t)kind, .out = -1, .in = {-1, -1, -1}, .slot = -1, .phase = (uint8_t)phase};
   if (phase + 1 > b->program->phases) b->program->phases = (uint16_t)(phase + 1);
   return i;
 }
@@ -206,7 +205,8 @@ static int rms_norm(builder *b, const void *attrs, const int *in, uint32_t n) {
 static int layer_norm(builder *b, const void *attrs, const int *in, uint32_t n) {
   const int phase = phase_of(b, in, 1), mean = new_slots(b, 2);
   fold(b, &b->level->sum, in[0], phase, -1, RUNG_FINISH_MEAN, 0, mean);
-  fold(b, &b->level->squares, in[0], phase + 1, mean, RUNG_FINISH_NORM, ((const rung_norm_attrs *)attrs)->epsilon, mean + 1);
+  fold(b, &b->level->squares, in[0], phase + 1, mean, RUNG_FINISH_NORM, ((const rung_norm_attrs *)attrs)->epsilon,
+       mean + 1);
   return normalise(b, b->level->centre, in, n, phase + 2, mean);
 }
 
@@ -506,7 +506,8 @@ bool rung_cpu_strip_fits(const rung_graph *body, const rung_node *root, char *wh
   if (!body->outputs || !same_extents(y, rung_graph_value_type(body, body->output[0].value)))
     return refuse(why, "results and product have different extents");
   const uint32_t first = (uint32_t)(root - body->node) + 1;
-  if (2 * (body->nodes - first) + body->inputs > RUNG_STRIP_EPILOGUE) return refuse(why, "too many ops behind a product");
+  if (2 * (body->nodes - first) + body->inputs > RUNG_STRIP_EPILOGUE)
+    return refuse(why, "too many ops behind a product");
   return takes_nodes(body, first, false, why);
 }
 
@@ -575,8 +576,8 @@ static rung_status no_program(rung_error *error) {
 }
 
 rung_status rung_strip_prepare(const rung_cpu_prepare *in, const rung_strip_level *level, const void **out_prepared) {
-  *out_prepared = in->step->op == &rung_op_fused ? compile_body(in->arena, level, in->step->body, NULL)
-                                                 : compile_node(in, level);
+  *out_prepared =
+      in->step->op == &rung_op_fused ? compile_body(in->arena, level, in->step->body, NULL) : compile_node(in, level);
   return *out_prepared ? RUNG_OK : no_program(in->error);
 }
 

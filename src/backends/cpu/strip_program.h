@@ -49,7 +49,7 @@ typedef enum rung_strip_place {
 } rung_strip_place;
 typedef struct rung_strip_reg {
   uint8_t place;
-  uint8_t type;   /* UNIFORM: of the operand */
+  uint8_t type; /* UNIFORM: of the operand */
   uint16_t at;
   uint16_t index; /* operand of UNIFORM, result of ROOT, stream of OUT */
   const float *constant;

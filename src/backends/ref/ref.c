@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The reference device: every op as its table entry defines it, one after another, in double. Slow and plain: what other
- * backends are compared with. */
+ * The reference device: every op as its table entry defines it, one after another, in double. Slow and plain: what
+ * other backends are compared with. */
 #include "backends/ref/ref.h"
 
 #include <string.h>
@@ -18,14 +18,17 @@ typedef struct ref {
 
 /* ---- keys and values: 64 rows of key[kv_heads][key_dim], value[kv_heads][value_dim] in the state's type */
 
-static size_t row_elements(const rung_kv_view *kv) { return (size_t)kv->kv_heads * ((size_t)kv->key_dim + (size_t)kv->value_dim); }
+static size_t row_elements(const rung_kv_view *kv) {
+  return (size_t)kv->kv_heads * ((size_t)kv->key_dim + (size_t)kv->value_dim);
+}
 
 static size_t block_bytes(rung_type type, int32_t kv_heads, int32_t key_dim, int32_t value_dim) {
   return (size_t)RUNG_KV_BLOCK * rung_type_bytes(type, (uint64_t)kv_heads * ((uint64_t)key_dim + (uint64_t)value_dim));
 }
 
 static uint8_t *row_at(const rung_kv_view *kv, int32_t slot, int64_t position) {
-  return rung_kv_block(kv, slot, position) + (size_t)(position % RUNG_KV_BLOCK) * rung_type_bytes(kv->type, row_elements(kv));
+  return rung_kv_block(kv, slot, position) +
+         (size_t)(position % RUNG_KV_BLOCK) * rung_type_bytes(kv->type, row_elements(kv));
 }
 
 static void read_row(const rung_kv_view *kv, int32_t slot, int64_t position, float *out) {
@@ -48,7 +51,9 @@ static bool no_a8(rung_type type) {
 }
 
 /* Bodies are the runtime's (if, loop) or un-fused before they come here; declarations have no step. */
-static bool has_step(const rung_op *op) { return op->reference && !op->bodies && !(op->flags & (RUNG_OP_CONTROL | RUNG_OP_DECLARES)); }
+static bool has_step(const rung_op *op) {
+  return op->reference && !op->bodies && !(op->flags & (RUNG_OP_CONTROL | RUNG_OP_DECLARES));
+}
 
 static rung_status run_row(const rung_args *args, int64_t task, int thread) {
   (void)task;
@@ -73,13 +78,28 @@ static rung_status ref_open(rung_host *host, rung_error *error, void **out_self)
   for (size_t i = 0; i < ops; i++) {
     const rung_op *op = rung_op_at(i);
     if (!has_step(op)) continue;
-    self->row[n] = (rung_kernel){.name = op->name, .op = op, .in_type = {RUNG_ANY_TYPE}, .n_in_type = 1, .out_type = {RUNG_ANY_TYPE}, .n_out_type = 1,
-                                 .in_strides = RUNG_STRIDES_ANY, .out_strides = RUNG_STRIDES_ANY, .guard_role = -1, .run = run_row};
+    self->row[n] = (rung_kernel){.name = op->name,
+                                 .op = op,
+                                 .in_type = {RUNG_ANY_TYPE},
+                                 .n_in_type = 1,
+                                 .out_type = {RUNG_ANY_TYPE},
+                                 .n_out_type = 1,
+                                 .in_strides = RUNG_STRIDES_ANY,
+                                 .out_strides = RUNG_STRIDES_ANY,
+                                 .guard_role = -1,
+                                 .run = run_row};
     self->kernel[n] = &self->row[n];
     n++;
   }
-  self->target = (rung_target){.name = "ref", .kernel = self->kernel, .kernels = n, .layout_of = no_layout, .multiplies_a8 = no_a8,
-                               .kv_block_bytes = block_bytes, .kv_read_row = read_row, .kv_write_row = write_row, .align = 64};
+  self->target = (rung_target){.name = "ref",
+                               .kernel = self->kernel,
+                               .kernels = n,
+                               .layout_of = no_layout,
+                               .multiplies_a8 = no_a8,
+                               .kv_block_bytes = block_bytes,
+                               .kv_read_row = read_row,
+                               .kv_write_row = write_row,
+                               .align = 64};
   return RUNG_OK;
 }
 
@@ -94,7 +114,8 @@ static void ref_close(void *self_) {
 
 static const rung_target *ref_target(void *self) { return &((ref *)self)->target; }
 
-static rung_status ref_prepare(void *self, rung_host *host, const rung_plan *plan, rung_error *error, void **out_image) {
+static rung_status ref_prepare(void *self, rung_host *host, const rung_plan *plan, rung_error *error,
+                               void **out_image) {
   (void)self, (void)host, (void)plan, (void)error;
   *out_image = NULL;
   return RUNG_OK;
@@ -105,23 +126,43 @@ static rung_status ref_steps(void *self, void *image, rung_run *run, uint32_t fi
   (void)self, (void)image;
   for (uint32_t s = first; s < first + count; s++) {
     const rung_step *step = &run->plan->step[s];
-    if (atomic_load_explicit(run->cancel, memory_order_relaxed)) return rung_fail(run->error, RUNG_CANCELLED, "cancelled before step %u", s);
-    const rung_args args = {.in = run->operand + step->in, .out = run->operand + step->out, .n_in = step->n_in, .n_out = step->n_out,
-                            .attrs = step->attrs, .dim = run->dim, .role = run->role + step->role, .random = run->random, .threads = 1,
+    if (atomic_load_explicit(run->cancel, memory_order_relaxed))
+      return rung_fail(run->error, RUNG_CANCELLED, "cancelled before step %u", s);
+    const rung_args args = {.in = run->operand + step->in,
+                            .out = run->operand + step->out,
+                            .n_in = step->n_in,
+                            .n_out = step->n_out,
+                            .attrs = step->attrs,
+                            .dim = run->dim,
+                            .role = run->role + step->role,
+                            .random = run->random,
+                            .threads = 1,
                             .error = run->error};
     const uint64_t start = run->on_step ? rung_clock_ns() : 0;
     const rung_status status = step->op->reference(&args);
     if (status) {
       const uint32_t label = step->label;
-      return rung_fail_prefix(run->error, status, "%s%s%s", step->op->name, label == RUNG_NONE ? "" : " in ", label == RUNG_NONE ? "" : run->plan->label[label]);
+      return rung_fail_prefix(run->error, status, "%s%s%s", step->op->name, label == RUNG_NONE ? "" : " in ",
+                              label == RUNG_NONE ? "" : run->plan->label[label]);
     }
     if (!run->on_step) continue;
-    const rung_step_event event = {.plan = run->plan, .step = s, .kernel = run->plan->variant[step->variant].kernel, .in = args.in, .out = args.out,
-                                   .start_ns = start, .end_ns = rung_clock_ns(), .tasks = 1};
+    const rung_step_event event = {.plan = run->plan,
+                                   .step = s,
+                                   .kernel = run->plan->variant[step->variant].kernel,
+                                   .in = args.in,
+                                   .out = args.out,
+                                   .start_ns = start,
+                                   .end_ns = rung_clock_ns(),
+                                   .tasks = 1};
     run->on_step(run->on_step_self, &event);
   }
   return RUNG_OK;
 }
 
-const rung_backend rung_backend_ref = {.name = "ref", .open = ref_open, .close = ref_close, .target = ref_target, .prepare = ref_prepare,
-                                       .finish = ref_finish, .steps = ref_steps};
+const rung_backend rung_backend_ref = {.name = "ref",
+                                       .open = ref_open,
+                                       .close = ref_close,
+                                       .target = ref_target,
+                                       .prepare = ref_prepare,
+                                       .finish = ref_finish,
+                                       .steps = ref_steps};
