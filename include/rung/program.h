@@ -100,7 +100,8 @@ RUNG_API RUNG_CHECKED rung_status rung_context_set_rows(rung_context *context, c
  * and states hold what they held before. Compiles nothing; within sizes and lengths already reached it calls no
  * allocator. */
 RUNG_API RUNG_CHECKED rung_status rung_context_run(rung_context *context);
-/* Ends a run within one step; from any thread. The run returns RUNG_CANCELLED. */
+/* Ends the run that is going on within one step; from any thread. The run returns RUNG_CANCELLED. Between two runs
+ * there is nothing to end: the next one is not affected. */
 RUNG_API void rung_context_cancel(rung_context *context);
 /* The result of the last run: actual extents, dense; borrowed until the next run or use. */
 RUNG_API RUNG_CHECKED rung_status rung_context_output(rung_context *context, int slot, rung_tensor *out_tensor);

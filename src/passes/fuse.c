@@ -155,7 +155,11 @@ static rung_status emit_fused(rung_fuser *f, const uint32_t *member, uint32_t co
     char kernel_why[160] = "";
     const char *why = kernel_why;
     rung_fuse_run run = {.member = member, .count = n};
-    bool is = find_face(f, &run, &why);
+    bool is = f->rw.to->depth < RUNG_MAX_NESTING;
+    if (is)
+      is = find_face(f, &run, &why);
+    else
+      why = "bodies are nested as deep as they may be";
     if (is) RUNG_TRY(rung_fuse_emit(f, &run, kernel_why, sizeof kernel_why, &is));
     if (!first_why[0]) snprintf(first_why, sizeof first_why, "%s", why[0] ? why : "no kernel");
     if (!is) continue;

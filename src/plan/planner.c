@@ -124,8 +124,9 @@ static rung_status choose_kernels(rung_planner *p, uint32_t step_index, const ru
       if (rows[i]->scratch_per_thread)
         bytes = rung_dims_mul(p->dims, bytes, rung_dims_constant(p->dims, p->plan->threads));
       if (!bytes.id)
-        return rung_planner_fail(p, RUNG_OVERFLOW, "%s: scratch of %s does not fit 64 bits", where(match->node),
-                                 rows[i]->name);
+        return rung_planner_fail(p, p->dims->failure ? p->dims->failure : RUNG_OVERFLOW, "%s: scratch of %s: %s",
+                                 where(match->node), rows[i]->name,
+                                 p->dims->reason ? p->dims->reason : "does not fit 64 bits");
       variant.scratch = bytes;
       const int64_t bound = rung_planner_upper(p, bytes);
       if ((uint64_t)bound > p->plan->scratch_bytes) p->plan->scratch_bytes = (uint64_t)bound;
