@@ -46,7 +46,8 @@ RUNG_API rung_rope_options rung_rope_options_default(void);
 RUNG_API rung_value rung_rope(rung_graph *graph, rung_value x, rung_value positions, rung_value factors,
     const rung_rope_options *options);
 
-/* past[s] + row - offsets[s] for every row of every sequence s of a ragged batch.
+/* past[s] + row - offsets[s] for every row of every sequence s of a ragged batch; past left out: 0.
+ * past: optional, {0, 0} for none
  * rows: extent of the result: rows of the batch, where offsets end */
 RUNG_API rung_value rung_positions(rung_graph *graph, rung_value offsets, rung_value past, rung_dim rows);
 
@@ -63,6 +64,23 @@ RUNG_API rung_value rung_append_dense(rung_graph *graph, rung_value state, rung_
  * window (default 0): positions that a row sees, itself included; 0: all */
 RUNG_API rung_value rung_attention_kv(rung_graph *graph, rung_value q, rung_value state, rung_value offsets,
     rung_value slot, rung_value past, double scale, double soft_cap, int64_t window);
+
+typedef struct rung_attention_ragged_options {
+  size_t size; /* sizeof(rung_attention_ragged_options) */
+  double scale; /* multiplies scores; 0: 1 / sqrt(dim); default 0 */
+  double soft_cap; /* c > 0: scores become c tanh(score / c); default 0 */
+  int64_t window; /* w > 0: rows of the sequence at most w - 1 places away; 0: all; default 0 */
+  bool causal; /* no row sees a later one; default false */
+} rung_attention_ragged_options;
+RUNG_API rung_attention_ragged_options rung_attention_ragged_options_default(void);
+/* softmax attention of ragged rows: each sees rows of its own sequence, which offsets [n+1] delimit. */
+RUNG_API rung_value rung_attention_ragged(rung_graph *graph, rung_value q, rung_value k, rung_value v,
+    rung_value offsets, const rung_attention_ragged_options *options);
+
+enum { RUNG_POOL_RAGGED_MODE_MEAN, RUNG_POOL_RAGGED_MODE_FIRST, RUNG_POOL_RAGGED_MODE_LAST, RUNG_POOL_RAGGED_MODE_MAX };
+/* the mean, first, last or largest of the rows of every sequence, which offsets [n+1] delimit; zeros for none.
+ * mode (default mean): what is made of a sequence's rows; max: NaN if any is; mean, first, last, max */
+RUNG_API rung_value rung_pool_ragged(rung_graph *graph, rung_value x, rung_value offsets, int32_t mode);
 
 /* slices of x along an axis, chosen by indices; rows of block types come out as f32.
  * axis (default 0): axis of x that the indices choose from */

@@ -154,3 +154,54 @@ def attention_cases():
     c.line("%y = attention %q, %k, %v, %m")
     c.want("y", want, **F32)
     yield c
+
+
+# ---- ragged rows
+
+
+def ragged_cases():
+    rng = np.random.default_rng(9)
+    offsets = np.array([0, 3, 3, 9, 10], np.int32)
+    for name, heads, kv_heads, options, text in [
+            ("plain", 2, 2, {}, ""), ("grouped", 6, 2, {}, "causal=true"), ("window", 2, 1, dict(window=3, cap=2.5), "window=3, soft_cap=2.5"),
+            ("causal_window", 3, 1, dict(window=2, scale=0.5), "causal=true, window=2, scale=0.5")]:
+        q, k, v = f32(rng, 10, heads, 8), f32(rng, 10, kv_heads, 8), f32(rng, 10, kv_heads, 5)
+        want = np.zeros((10, heads, 5))
+        for first, end in zip(offsets, offsets[1:]):
+            n = end - first
+            distance = np.arange(n)[:, None] - np.arange(n)
+            seen = distance >= 0 if "causal" in text else np.ones((n, n), bool)
+            if options.get("window"):
+                seen = seen & (np.abs(distance) < options["window"])
+            q4, k4, v4 = (np.swapaxes(a[first:end], 0, 1)[None] for a in (q, k, v))
+            y = attention(q4, k4, v4, seen, 0.0, options.get("scale"), options.get("cap"))
+            want[first:end] = np.swapaxes(y[0], 0, 1)
+        c = Case("attention_ragged_" + name)
+        c.symbol("rows", 10)
+        c.symbol("n1", 5)
+        for letter, array in zip("qkv", (q, k, v)):
+            c.input(letter, array, ["rows", *array.shape[1:]])
+        c.input("o", offsets, ["n1"])
+        c.line("%%y = attention_ragged %%q, %%k, %%v, %%o%s" % (" {%s}" % text if text else ""))
+        c.want("y", want, **F32)
+        yield c
+    x = f32(rng, 10, 6)
+    for mode, pool in [("mean", lambda a: a.astype(np.float64).mean(0)), ("first", lambda a: a[0]), ("last", lambda a: a[-1]), ("max", lambda a: a.max(0))]:
+        c = Case("pool_ragged_" + mode)
+        c.input("x", x), c.input("o", offsets)
+        c.line("%%y = pool_ragged %%x, %%o {mode=%s}" % mode)
+        c.want("y", np.array([pool(x[a:b]) if a < b else np.zeros(6) for a, b in zip(offsets, offsets[1:])]), **F32)
+        yield c
+    c = Case("positions_without_past")
+    c.symbol("rows", 10)
+    c.input("o", offsets)
+    c.line("%y = positions %o {rows=rows}")
+    c.want("y", np.concatenate([np.arange(b - a) for a, b in zip(offsets, offsets[1:])]).astype(np.int32))
+    yield c
+    for name, bad, why in [("end", [0, 3, 9], "offsets end at 9"), ("falls", [0, 5, 3, 10], "offsets[2] is 3"), ("begins", [1, 10], "offsets[0] is 1")]:
+        for op in ("%y = pool_ragged %x, %o", "%y = attention_ragged %q, %q, %q, %o"):
+            c = Case("refuses_%s_%s" % (name, op.split()[2]))
+            c.input("x", x), c.input("q", f32(rng, 10, 1, 4)), c.input("o", np.array(bad, np.int32))
+            c.line(op)
+            c.fail("OUT_OF_RANGE", why, output="y")
+            yield c

@@ -136,7 +136,7 @@ typedef struct rung_cast_attrs {
 } rung_cast_attrs;
 
 /* ---- ragged rows. offsets[n+1], slot[n], past[n] are i32 (design: ragged batches).
- * positions(offsets, past) -> i32[rows]: past[s] + row - offsets[s]. */
+ * positions(offsets[, past]) -> i32[rows]: past[s] + row - offsets[s]. */
 typedef struct rung_positions_attrs {
   rung_dim rows;
 } rung_positions_attrs;
@@ -170,6 +170,13 @@ typedef struct rung_attention_attrs {
   int64_t window;
   bool causal;
 } rung_attention_attrs;
+/* attention_ragged(q, k, v, offsets) -> y[rows, heads, value_dim]: q[rows, heads, dim], k[rows, kv_heads, dim], v[rows,
+ * kv_heads, value_dim]; rung_attention_attrs. Every row sees rows of its own sequence: all, those at most window - 1
+ * away, causal: none after its own. pool_ragged(x[rows, width], offsets) -> y[n, width]. */
+typedef enum rung_pool_mode { RUNG_POOL_MEAN, RUNG_POOL_FIRST, RUNG_POOL_LAST, RUNG_POOL_MAX } rung_pool_mode;
+typedef struct rung_pool_ragged_attrs {
+  int32_t mode;
+} rung_pool_ragged_attrs;
 
 /* ---- convolution and pooling, channels first, as ONNX. */
 typedef struct rung_conv_attrs {

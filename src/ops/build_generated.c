@@ -70,7 +70,7 @@ rung_value rung_positions(rung_graph *graph, rung_value offsets, rung_value past
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_positions);
   rung_builder_in(&builder, offsets);
-  rung_builder_in(&builder, past);
+  rung_builder_optional(&builder, past);
   rung_builder_dim(&builder, 0, rows);
   return rung_builder_end(&builder);
 }
@@ -109,6 +109,44 @@ rung_value rung_attention_kv(rung_graph *graph, rung_value q, rung_value state, 
   rung_builder_f64(&builder, 0, scale);
   rung_builder_f64(&builder, 1, soft_cap);
   rung_builder_i64(&builder, 2, window);
+  return rung_builder_end(&builder);
+}
+
+rung_attention_ragged_options rung_attention_ragged_options_default(void) {
+  rung_attention_ragged_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.scale = 0;
+  options.soft_cap = 0;
+  options.window = 0;
+  options.causal = false;
+  return options;
+}
+
+rung_value rung_attention_ragged(rung_graph *graph, rung_value q, rung_value k, rung_value v, rung_value offsets,
+    const rung_attention_ragged_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_attention_ragged);
+  rung_attention_ragged_options o = rung_attention_ragged_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, q);
+  rung_builder_in(&builder, k);
+  rung_builder_in(&builder, v);
+  rung_builder_in(&builder, offsets);
+  rung_builder_f64(&builder, 0, o.scale);
+  rung_builder_f64(&builder, 1, o.soft_cap);
+  rung_builder_i64(&builder, 2, o.window);
+  rung_builder_bool(&builder, 3, o.causal);
+  return rung_builder_end(&builder);
+}
+
+rung_value rung_pool_ragged(rung_graph *graph, rung_value x, rung_value offsets, int32_t mode) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_pool_ragged);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, offsets);
+  rung_builder_enum(&builder, 0, mode);
   return rung_builder_end(&builder);
 }
 

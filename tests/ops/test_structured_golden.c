@@ -18,7 +18,8 @@
 
 #include "structured_run.h"
 
-static const char *const files[] = {"matmul", "positions", "kv", "index", "spatial", "attention", "control", "random"};
+static const char *const files[] = {"matmul",    "positions", "kv",     "index", "spatial",
+                                    "attention", "control",   "random", "ragged"};
 
 typedef struct reader {
   char *text, *at;
