@@ -96,11 +96,11 @@ static void check_process(const memory_case *c) {
   if (test_slow() || !r.before) return;
   const uint64_t promised = memory_most(&r.predicted) + r.held.host, seen = r.most - r.before,
                  slack = promised / 100 + (1 << 20);
-  if (seen > promised + slack || seen + slack < promised)
-    fprintf(stderr,
-            "  %s: predicted %" PRIu64 " + host %" PRIu64 ", VmHWM rose by %" PRIu64 "; at the end %" PRIu64
-            " anonymous, %" PRIu64 " of files\n",
-            c->path, memory_most(&r.predicted), r.held.host, seen, r.anonymous, r.file_backed);
+  const char *name = strrchr(c->path, '/') + 1;
+  printf("%s: predicted %" PRIu64 " + host %" PRIu64 ", VmHWM rose by %" PRIu64 " (%+.2f%%); at the end %" PRIu64
+         " anonymous, %" PRIu64 " of files\n",
+         name, memory_most(&r.predicted), r.held.host, seen, ((double)seen / (double)promised - 1) * 100, r.anonymous,
+         r.file_backed);
   CHECK(seen <= promised + slack);
   CHECK(seen + slack >= promised);
 }
