@@ -110,10 +110,11 @@ def gemma3_hidden(weights, ids):
     heads, key_heads = get("attention.head_count"), get("attention.head_count_kv")
     width, head_width = get("embedding_length"), get("attention.key_length", 256)
     pattern, window = get("attention.sliding_window_pattern", 6), get("attention.sliding_window")
+    chosen = get("attention.global_layers", [])  # as a folder lists them; GGUF has no such key, nor the query scale
     if get("block_count") == 62:  # the 27B model scales by the width per head instead of the head's own width
         scale = (width / heads) ** -0.5
     else:
-        scale = head_width ** -0.5
+        scale = get("attention.query_scale", head_width) ** -0.5
     positions = np.arange(len(ids))
     local_angles = rope_angles(positions, head_width, get("rope.freq_base_swa", 10000.0))
     global_angles = rope_angles(positions, head_width, get("rope.freq_base", 1e6),
@@ -122,7 +123,7 @@ def gemma3_hidden(weights, ids):
     for layer in range(get("block_count")):
         def w(name):
             return weights.tensor("blk.%d.%s.weight" % (layer, name))
-        is_global = layer % pattern == pattern - 1
+        is_global = layer in chosen if chosen else layer % pattern == pattern - 1
         angles = global_angles if is_global else local_angles
         h = rms_norm(x, w("attn_norm"), eps)
         q = rms_norm(split_heads(h @ w("attn_q").T, heads), w("attn_q_norm"), eps)
@@ -142,8 +143,9 @@ FAMILIES = {"llama": llama_hidden, "gemma3": gemma3_hidden}
 class Model:
     """A model file with its family's forward pass."""
 
-    def __init__(self, path):
-        self.weights = Weights(path)
+    def __init__(self, source):
+        """A path, or what has the methods of Weights."""
+        self.weights = source if hasattr(source, "tensor") else Weights(source)
         if self.weights.architecture not in FAMILIES:
             raise SystemExit("the oracle knows %s, not %s" % (", ".join(FAMILIES), self.weights.architecture))
         self.output = "output.weight" if "output.weight" in self.weights else "token_embd.weight"

@@ -2,6 +2,7 @@
  * Opening weights: the list of formats, each known by its first bytes. */
 #include "base/map_file.h"
 #include "formats/gguf.h"
+#include "formats/safetensors.h"
 
 typedef struct format {
   const char *name;
@@ -21,6 +22,7 @@ static rung_status open_gguf(rung_host *host, rung_map *map, rung_error *error, 
 
 static const format formats[] = {
     {"GGUF", rung_gguf_recognise, open_gguf},
+    {"safetensors", rung_safetensors_recognise, rung_safetensors_open_map},
 };
 
 static rung_status open_map(rung_host *host, rung_map *map, rung_error *error, rung_weights **out_weights) {
@@ -28,7 +30,8 @@ static rung_status open_map(rung_host *host, rung_map *map, rung_error *error, r
     if (formats[i].recognise(map->data, map->size)) return formats[i].open(host, map, error, out_weights);
   }
   rung_map_close(map);
-  return rung_fail(error, RUNG_UNSUPPORTED, "offset 0: the first bytes are of no known format; GGUF is read");
+  return rung_fail(error, RUNG_UNSUPPORTED,
+                   "offset 0: the first bytes are of no known format; GGUF and safetensors are read");
 }
 
 rung_weights_options rung_weights_options_default(void) {
@@ -43,16 +46,22 @@ static rung_status read_options(const rung_weights_options *options, rung_error 
   return RUNG_OK;
 }
 
+static rung_status open_any(rung_host *host, const rung_source *source, rung_error *error, rung_weights **out_weights) {
+  char folder[RUNG_PATH_BYTES];
+  if (rung_find_folder(source, folder)) return rung_folder_weights(host, folder, source->mode, error, out_weights);
+  rung_map map = {0};
+  RUNG_TRY(rung_map_open(&map, host, source, error));
+  return open_map(host, &map, error, out_weights);
+}
+
 rung_status rung_weights_open(rung_host *host, const rung_source *source, const rung_weights_options *options,
                               rung_error *error, rung_weights **out_weights) {
   if (!host || !source || !out_weights)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "host, source or result is NULL");
   rung_weights_options o;
   RUNG_TRY(read_options(options, error, &o));
-  rung_map map = {0};
-  RUNG_TRY(rung_map_open(&map, host, source, error));
   rung_weights *weights = NULL;
-  rung_status status = open_map(host, &map, error, &weights);
+  rung_status status = open_any(host, source, error, &weights);
   if (!status && o.check) status = rung_weights_check(weights, error);
   if (status) {
     rung_weights_release(weights);

@@ -9,16 +9,17 @@
 
 /* ---- configuration */
 
-static rung_status check_count(const char *key, int64_t value, int64_t lo, int64_t hi, rung_error *error) {
+static rung_status check_count(const rung_metadata *meta, const char *key, int64_t value, int64_t lo, int64_t hi,
+                               rung_error *error) {
   if (value >= lo && value <= hi) return RUNG_OK;
-  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s is %" PRId64 ", expected %" PRId64 "..%" PRId64, key, value,
-                   lo, hi);
+  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s is %" PRId64 ", expected %" PRId64 "..%" PRId64,
+                   meta->spell(meta->self, key), value, lo, hi);
 }
 
 rung_status rung_metadata_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi, rung_error *error,
                                 int64_t *out) {
   RUNG_TRY(meta->i64(meta->self, key, error, out));
-  return check_count(key, *out, lo, hi, error);
+  return check_count(meta, key, *out, lo, hi, error);
 }
 
 rung_status rung_metadata_maybe_count(const rung_metadata *meta, const char *key, int64_t lo, int64_t hi,
@@ -27,19 +28,20 @@ rung_status rung_metadata_maybe_count(const rung_metadata *meta, const char *key
   const rung_status status = meta->i64(meta->self, key, error, &value);
   if (status == RUNG_NOT_FOUND) return RUNG_OK;
   if (status) return status;
-  RUNG_TRY(check_count(key, value, lo, hi, error));
+  RUNG_TRY(check_count(meta, key, value, lo, hi, error));
   *in_out = value;
   return RUNG_OK;
 }
 
-static rung_status check_number(const char *key, double value, rung_error *error) {
+static rung_status check_number(const rung_metadata *meta, const char *key, double value, rung_error *error) {
   if (isfinite(value) && value > 0) return RUNG_OK;
-  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s is %g, expected a positive number", key, value);
+  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s is %g, expected a positive number",
+                   meta->spell(meta->self, key), value);
 }
 
 rung_status rung_metadata_number(const rung_metadata *meta, const char *key, rung_error *error, double *out) {
   RUNG_TRY(meta->f64(meta->self, key, error, out));
-  return check_number(key, *out, error);
+  return check_number(meta, key, *out, error);
 }
 
 rung_status rung_metadata_maybe_number(const rung_metadata *meta, const char *key, rung_error *error, double *in_out) {
@@ -47,28 +49,78 @@ rung_status rung_metadata_maybe_number(const rung_metadata *meta, const char *ke
   const rung_status status = meta->f64(meta->self, key, error, &value);
   if (status == RUNG_NOT_FOUND) return RUNG_OK;
   if (status) return status;
-  RUNG_TRY(check_number(key, value, error));
+  RUNG_TRY(check_number(meta, key, value, error));
   *in_out = value;
   return RUNG_OK;
 }
 
+rung_status rung_metadata_maybe_flag(const rung_metadata *meta, const char *key, rung_error *error, bool *in_out) {
+  const rung_status status = meta->flag(meta->self, key, error, in_out);
+  return status == RUNG_NOT_FOUND ? RUNG_OK : status;
+}
+
+rung_status rung_metadata_maybe_text(const rung_metadata *meta, const char *key, rung_error *error, char *in_out,
+                                     size_t bytes) {
+  const rung_status status = meta->text(meta->self, key, -1, error, in_out, bytes);
+  return status == RUNG_NOT_FOUND ? RUNG_OK : status;
+}
+
+rung_status rung_metadata_one_of(const rung_metadata *meta, const char *key, const char *const *texts,
+                                 rung_error *error) {
+  char text[64] = "";
+  RUNG_TRY(rung_metadata_maybe_text(meta, key, error, text, sizeof text));
+  for (size_t i = 0; texts[i]; i++)
+    if (!text[0] || strcmp(text, texts[i]) == 0) return RUNG_OK;
+  return rung_fail(error, RUNG_UNSUPPORTED, "metadata %s \"%s\" is not supported", meta->spell(meta->self, key), text);
+}
+
+rung_status rung_metadata_not(const rung_metadata *meta, const char *key, rung_error *error) {
+  bool flag = false;
+  RUNG_TRY(rung_metadata_maybe_flag(meta, key, error, &flag));
+  if (!flag) return RUNG_OK;
+  return rung_fail(error, RUNG_UNSUPPORTED, "metadata %s is not supported", meta->spell(meta->self, key));
+}
+
+rung_status rung_metadata_no_number(const rung_metadata *meta, const char *key, rung_error *error) {
+  double value;
+  const rung_status status = meta->f64(meta->self, key, error, &value);
+  if (status == RUNG_NOT_FOUND) return RUNG_OK;
+  if (status) return status;
+  return rung_fail(error, RUNG_UNSUPPORTED, "metadata %s %g is not supported", meta->spell(meta->self, key), value);
+}
+
+/* Only a factor for all frequencies; other kinds of scaling have parameters of their own. */
+static rung_status configure_scaling(const rung_metadata *meta, rung_config *c, rung_error *error) {
+  static const char *const kinds[] = {"linear", "default", "none", NULL};
+  double factor = 1, turned = 1;
+  char kind[32] = "linear";
+  RUNG_TRY(rung_metadata_maybe_number(meta, "partial_rotary_factor", error, &turned));
+  if (turned != 1)
+    return rung_fail(error, RUNG_UNSUPPORTED, "metadata partial_rotary_factor %g is not supported", turned);
+  RUNG_TRY(rung_metadata_one_of(meta, "rope.scaling.type", kinds, error));
+  RUNG_TRY(rung_metadata_maybe_text(meta, "rope.scaling.type", error, kind, sizeof kind));
+  if (strcmp(kind, "linear") == 0) RUNG_TRY(rung_metadata_maybe_number(meta, "rope.scaling.factor", error, &factor));
+  c->rope_scale = 1 / factor;
+  return RUNG_OK;
+}
+
 rung_status rung_configure_transformer(const rung_metadata *meta, rung_config *c, rung_error *error) {
-  RUNG_TRY(rung_metadata_count(meta, "block_count", 1, 512, error, &c->layers));
+  RUNG_TRY(rung_metadata_count(meta, "block_count", 1, RUNG_MAX_LAYERS, error, &c->layers));
   RUNG_TRY(rung_metadata_count(meta, "embedding_length", 1, 1 << 20, error, &c->width));
   RUNG_TRY(rung_metadata_count(meta, "feed_forward_length", 1, 1 << 22, error, &c->feed_forward));
   RUNG_TRY(rung_metadata_count(meta, "attention.head_count", 1, 4096, error, &c->heads));
   c->kv_heads = c->heads;
   RUNG_TRY(rung_metadata_maybe_count(meta, "attention.head_count_kv", 1, c->heads, error, &c->kv_heads));
   if (c->heads % c->kv_heads)
-    return rung_fail(error, RUNG_CORRUPT_FILE,
-                     "metadata attention.head_count is %" PRId64 ", no multiple of attention.head_count_kv, %" PRId64,
-                     c->heads, c->kv_heads);
+    return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s is %" PRId64 ", no multiple of %s, %" PRId64,
+                     meta->spell(meta->self, "attention.head_count"), c->heads,
+                     meta->spell(meta->self, "attention.head_count_kv"), c->kv_heads);
   if (!c->head_dim) c->head_dim = c->width / c->heads;
   RUNG_TRY(rung_metadata_maybe_count(meta, "attention.key_length", 1, 1 << 16, error, &c->head_dim));
   if (c->head_dim < 1)
-    return rung_fail(error, RUNG_CORRUPT_FILE,
-                     "metadata attention.head_count %" PRId64 " is larger than embedding_length %" PRId64, c->heads,
-                     c->width);
+    return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s %" PRId64 " is larger than %s %" PRId64,
+                     meta->spell(meta->self, "attention.head_count"), c->heads,
+                     meta->spell(meta->self, "embedding_length"), c->width);
   int64_t value_dim = c->head_dim;
   RUNG_TRY(rung_metadata_maybe_count(meta, "attention.value_length", 1, 1 << 16, error, &value_dim));
   if (value_dim != c->head_dim)
@@ -84,9 +136,7 @@ rung_status rung_configure_transformer(const rung_metadata *meta, rung_config *c
   RUNG_TRY(rung_metadata_number(meta, "attention.layer_norm_rms_epsilon", error, &c->norm_epsilon));
   if (c->rope_base == 0) c->rope_base = 1e4;
   RUNG_TRY(rung_metadata_maybe_number(meta, "rope.freq_base", error, &c->rope_base));
-  double factor = 1;
-  RUNG_TRY(rung_metadata_maybe_number(meta, "rope.scaling.factor", error, &factor));
-  c->rope_scale = 1 / factor;
+  RUNG_TRY(configure_scaling(meta, c, error));
   c->attention_scale = 1 / sqrt((double)c->head_dim);
   c->embedding_scale = 1;
   return RUNG_OK;
@@ -103,30 +153,75 @@ static void shape_text(char *out, size_t bytes, int rank, const int64_t *extent)
   }
 }
 
-rung_value rung_model_weight(rung_builder *b, const char *name, int rank, const int64_t *extent) {
-  const rung_tensor_entry *entry = rung_weights_find(b->weights, name);
+/* "attn_q.weight" or "token_embd.weight" as the file calls it, the first way that there is a tensor for; else the last.
+ */
+static const rung_tensor_entry *find_tensor(const rung_builder *b, const char *name, bool layer,
+                                            char out[RUNG_TENSOR_NAME]) {
+  const rung_config *c = b->config;
+  const size_t length = strlen(name), stem = (size_t)(strrchr(name, '.') - name);
+  const char *suffix = name + stem;
+  if (!c->names) {
+    if (layer)
+      snprintf(out, RUNG_TENSOR_NAME, "blk.%" PRId64 ".%s", b->layer, name);
+    else
+      snprintf(out, RUNG_TENSOR_NAME, "%s", name);
+    return rung_weights_find(b->weights, out);
+  }
+  const rung_tensor_name *row = c->names;
+  while (row->name && (strlen(row->name) != stem || memcmp(row->name, name, stem) != 0)) row++;
+  if (!row->name) {
+    snprintf(out, RUNG_TENSOR_NAME, "%.*s", (int)length, name);
+    return NULL;
+  }
+  const char *star = strchr(row->folder, '*');
+  char own[128];
+  if (star)
+    snprintf(own, sizeof own, "%.*s%" PRId64 "%s%s", (int)(star - row->folder), row->folder, b->layer, star + 1,
+             suffix);
+  else
+    snprintf(own, sizeof own, "%s%s", row->folder, suffix);
+  /* What was saved without a head has no prefix. */
+  const rung_tensor_entry *entry = rung_weights_find(b->weights, own);
+  snprintf(out, RUNG_TENSOR_NAME, "%s%s", entry || !c->name_prefix ? "" : c->name_prefix, own);
+  return entry ? entry : rung_weights_find(b->weights, out);
+}
+
+static rung_value weight_of(rung_builder *b, const char *name, bool layer, int rank, const int64_t *extent) {
+  char full[RUNG_TENSOR_NAME];
+  const rung_tensor_entry *entry = find_tensor(b, name, layer, full);
   if (!entry) {
-    rung_graph_fail(b->graph, RUNG_NOT_FOUND, "the model has no tensor \"%s\"", name);
+    rung_graph_fail(b->graph, RUNG_NOT_FOUND, "the model has no tensor \"%s\"", full);
     return rung_build_null();
   }
   if (entry->rank != rank || memcmp(entry->extent, extent, (size_t)rank * sizeof *extent) != 0) {
     char want[96], have[96];
     shape_text(want, sizeof want, rank, extent);
     shape_text(have, sizeof have, entry->rank, entry->extent);
-    rung_graph_fail(b->graph, RUNG_SHAPE_MISMATCH, "tensor \"%s\" is [%s], the metadata makes it [%s]", name, have,
+    rung_graph_fail(b->graph, RUNG_SHAPE_MISMATCH, "tensor \"%s\" is [%s], the metadata makes it [%s]", full, have,
                     want);
     return rung_build_null();
   }
-  return rung_graph_weight(b->graph, name, entry->type, rank, extent);
+  return rung_graph_weight(b->graph, full, entry->type, rank, extent);
+}
+
+rung_value rung_model_weight(rung_builder *b, const char *name, int rank, const int64_t *extent) {
+  return weight_of(b, name, false, rank, extent);
 }
 
 rung_value rung_layer_weight(rung_builder *b, const char *name, int rank, const int64_t *extent) {
   char full[96];
-  snprintf(full, sizeof full, "blk.%" PRId64 ".%s.weight", b->layer, name);
-  return rung_model_weight(b, full, rank, extent);
+  snprintf(full, sizeof full, "%s%s", name, strchr(name, '.') ? "" : ".weight");
+  return weight_of(b, full, true, rank, extent);
 }
 
-bool rung_has_weight(const rung_builder *b, const char *name) { return rung_weights_find(b->weights, name) != NULL; }
+const rung_tensor_entry *rung_model_tensor(const rung_builder *b, const char *name, char out_name[RUNG_TENSOR_NAME]) {
+  return find_tensor(b, name, false, out_name);
+}
+
+bool rung_has_weight(const rung_builder *b, const char *name) {
+  char full[RUNG_TENSOR_NAME];
+  return rung_model_tensor(b, name, full) != NULL;
+}
 
 /* ---- pieces */
 
@@ -145,7 +240,11 @@ rung_value rung_linear(rung_builder *b, const char *name, rung_value x, int64_t 
 rung_value rung_norm(rung_builder *b, const char *name, rung_value x, int64_t width) {
   const bool whole = strstr(name, ".weight") != NULL; /* a weight of the model, not of a layer */
   if (whole) rung_graph_label(b->graph, "output");
-  const rung_value w = whole ? rung_model_weight(b, name, 1, &width) : rung_layer_weight(b, name, 1, &width);
+  rung_value w = whole ? rung_model_weight(b, name, 1, &width) : rung_layer_weight(b, name, 1, &width);
+  /* Both are computed once, with the weights: 1 + w is no bf16 number any more. */
+  if (w.id && rung_graph_type_of(b->graph, w) != RUNG_TYPE_F32) w = rung_build_cast(b->graph, w, RUNG_TYPE_F32);
+  if (b->config->norm_offset != 0)
+    w = rung_build_add(b->graph, w, rung_build_scalar(b->graph, RUNG_TYPE_F32, b->config->norm_offset));
   const rung_norm_attrs attrs = {.epsilon = b->config->norm_epsilon};
   return rung_graph_op(b->graph, &rung_op_rms_norm, (rung_value[]){x, w}, 2, &attrs);
 }
@@ -195,12 +294,13 @@ rung_value rung_embed(rung_builder *b, rung_value ids) {
   return rung_build_mul(b->graph, x, rung_build_scalar(b->graph, RUNG_TYPE_F32, c->embedding_scale));
 }
 
-/* The output matrix is the embedding's where the model has none of its own. */
+/* The output matrix is the embedding's where the configuration says so, or says nothing and the model has none. */
 rung_value rung_head(rung_builder *b, rung_value x) {
   const rung_config *c = b->config;
-  const char *name = rung_has_weight(b, "output.weight") ? "output.weight" : "token_embd.weight";
+  const bool own = c->tied == RUNG_NOT_TIED || (c->tied == RUNG_TIED_AS_FOUND && rung_has_weight(b, "output.weight"));
   rung_graph_label(b->graph, "head");
-  const rung_value w = rung_model_weight(b, name, 2, (int64_t[]){c->vocabulary, c->width});
+  const rung_value w =
+      rung_model_weight(b, own ? "output.weight" : "token_embd.weight", 2, (int64_t[]){c->vocabulary, c->width});
   const rung_matmul_attrs attrs = {.transpose_b = true, .type = RUNG_TYPE_F32};
   return rung_graph_op(b->graph, &rung_op_matmul, (rung_value[]){x, w}, 2, &attrs);
 }

@@ -1,11 +1,31 @@
 /* SPDX-License-Identifier: MIT
  * Llama (Touvron et al. 2023, "LLaMA: open and efficient foundation language models"): RMS norm before each half of a
  * layer, rotary positions, grouped keys (Ainslie et al. 2023), SwiGLU. GGUF files hold query and key rows permuted for
- * rotating neighbouring elements. */
+ * rotating neighbouring elements; folders hold them as they were trained, for rotating halves. */
 #include "models/family.h"
 
-static rung_status configure(const rung_metadata *meta, rung_config *config, rung_error *error) {
-  return rung_configure_transformer(meta, config, error);
+static const rung_tensor_name names[] = {{"token_embd", "embed_tokens"},
+                                         {"attn_norm", "layers.*.input_layernorm"},
+                                         {"attn_q", "layers.*.self_attn.q_proj"},
+                                         {"attn_k", "layers.*.self_attn.k_proj"},
+                                         {"attn_v", "layers.*.self_attn.v_proj"},
+                                         {"attn_output", "layers.*.self_attn.o_proj"},
+                                         {"ffn_norm", "layers.*.post_attention_layernorm"},
+                                         {"ffn_gate", "layers.*.mlp.gate_proj"},
+                                         {"ffn_up", "layers.*.mlp.up_proj"},
+                                         {"ffn_down", "layers.*.mlp.down_proj"},
+                                         {"output_norm", "norm"},
+                                         {"output", "lm_head"},
+                                         {NULL, NULL}};
+
+static rung_status configure(const rung_metadata *meta, rung_config *c, rung_error *error) {
+  static const char *const silu[] = {"silu", "swish", NULL};
+  RUNG_TRY(rung_configure_transformer(meta, c, error));
+  RUNG_TRY(rung_metadata_one_of(meta, "hidden_act", silu, error));
+  RUNG_TRY(rung_metadata_not(meta, "attention_bias", error));
+  RUNG_TRY(rung_metadata_not(meta, "mlp_bias", error));
+  if (!c->names) c->rope_mode = RUNG_ROPE_ADJACENT;
+  return RUNG_OK;
 }
 
 static rung_value attention(rung_builder *b, rung_value x) {
@@ -19,8 +39,8 @@ static rung_value attention(rung_builder *b, rung_value x) {
   rung_value q = rung_split_heads(b, rung_linear(b, "attn_q", h, c->width, q_width), c->heads, c->head_dim);
   rung_value k = rung_split_heads(b, rung_linear(b, "attn_k", h, c->width, kv_width), c->kv_heads, c->head_dim);
   const rung_value v = rung_split_heads(b, rung_linear(b, "attn_v", h, c->width, kv_width), c->kv_heads, c->head_dim);
-  q = rung_rotate(b, q, RUNG_ROPE_ADJACENT, c->rope_base, c->rope_scale, factors);
-  k = rung_rotate(b, k, RUNG_ROPE_ADJACENT, c->rope_base, c->rope_scale, factors);
+  q = rung_rotate(b, q, c->rope_mode, c->rope_base, c->rope_scale, factors);
+  k = rung_rotate(b, k, c->rope_mode, c->rope_base, c->rope_scale, factors);
   const rung_value y = rung_join_heads(b, rung_attend(b, q, k, v, 0, c->attention_scale), c->heads, c->head_dim);
   return rung_build_add(b->graph, x, rung_linear(b, "attn_output", y, q_width, c->width));
 }
@@ -45,4 +65,9 @@ static rung_value build(rung_builder *b, rung_value ids) {
 }
 
 extern const rung_family rung_family_llama;
-const rung_family rung_family_llama = {.architecture = "llama", .configure = configure, .build = build};
+const rung_family rung_family_llama = {.architecture = "llama",
+                                       .model_type = "llama",
+                                       .names = names,
+                                       .name_prefix = "model.",
+                                       .configure = configure,
+                                       .build = build};

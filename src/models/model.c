@@ -6,65 +6,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/safetensors.h"
+
 rung_model_options rung_model_options_default(void) {
   return (rung_model_options){.size = sizeof(rung_model_options), .quant = RUNG_QUANT_FAST};
 }
 
-/* ---- metadata of a GGUF file, keys prefixed by the architecture */
-
-typedef struct prefixed {
-  const rung_gguf *gguf;
-  char architecture[64];
-} prefixed;
-
-static rung_status full_key(const prefixed *p, const char *key, char out[192]) {
-  snprintf(out, 192, "%s.%s", p->architecture, key);
-  return RUNG_OK;
-}
-static rung_status get_i64(const void *self, const char *key, rung_error *error, int64_t *out) {
-  char full[192];
-  full_key(self, key, full);
-  return rung_gguf_get_i64(((const prefixed *)self)->gguf, full, error, out);
-}
-static rung_status get_f64(const void *self, const char *key, rung_error *error, double *out) {
-  char full[192];
-  full_key(self, key, full);
-  return rung_gguf_get_f64(((const prefixed *)self)->gguf, full, error, out);
-}
-
-static rung_status find_family(rung_model *m, prefixed *p, rung_error *error) {
-  rung_gguf_text name;
-  RUNG_TRY(rung_gguf_get_text(m->gguf, "general.architecture", error, &name));
-  m->family = rung_family_find(name.data, (size_t)name.length);
-  if (!m->family) {
-    char known[128] = "";
-    size_t used = 0;
-    for (size_t i = 0; rung_family_at(i); i++) {
-      const int n = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", rung_family_at(i)->architecture);
-      if (n > 0 && used + (size_t)n < sizeof known) used += (size_t)n;
-    }
-    return rung_fail(error, RUNG_UNSUPPORTED, "architecture \"%.*s\" is not supported; there are: %s",
-                     (int)(name.length < 64 ? name.length : 64), name.data, known);
-  }
-  snprintf(p->architecture, sizeof p->architecture, "%s", m->family->architecture);
-  rung_gguf_text title;
-  rung_error ignored;
-  if (!rung_gguf_get_text(m->gguf, "general.name", &ignored, &title))
-    snprintf(m->name, sizeof m->name, "%.*s", (int)(title.length < sizeof m->name ? title.length : sizeof m->name - 1),
-             title.data);
-  return RUNG_OK;
-}
-
 /* The vocabulary is what the embedding has rows for. */
 static rung_status find_vocabulary(rung_model *m, rung_error *error) {
-  const rung_tensor_entry *entry = rung_weights_find(m->weights, "token_embd.weight");
-  if (!entry) return rung_fail(error, RUNG_NOT_FOUND, "the model has no tensor \"token_embd.weight\"");
+  const rung_builder b = {.weights = m->weights, .config = &m->config};
+  char name[RUNG_TENSOR_NAME];
+  const rung_tensor_entry *entry = rung_model_tensor(&b, "token_embd.weight", name);
+  if (!entry) return rung_fail(error, RUNG_NOT_FOUND, "the model has no tensor \"%s\"", name);
   if (entry->rank != 2 || entry->extent[1] != m->config.width)
     return rung_fail(error, RUNG_SHAPE_MISMATCH,
-                     "tensor \"token_embd.weight\" is [%" PRId64 ",%" PRId64
-                     "], the metadata makes it [vocabulary,%" PRId64 "]",
+                     "tensor \"%s\" is [%" PRId64 ",%" PRId64 "], the metadata makes it [vocabulary,%" PRId64 "]", name,
                      entry->rank > 0 ? entry->extent[0] : 0, entry->rank > 1 ? entry->extent[1] : 0, m->config.width);
   m->config.vocabulary = entry->extent[0];
+  return RUNG_OK;
+}
+
+static rung_status check_tokens(const rung_model *m, rung_error *error) {
   rung_gguf_entry tokens;
   if (rung_gguf_find(m->gguf, "tokenizer.ggml.tokens", &tokens) && tokens.array &&
       tokens.count > (uint64_t)m->config.vocabulary)
@@ -218,16 +180,54 @@ static rung_status log_unused(rung_model *m, const rung_graph *graph, rung_error
 
 /* ---- open */
 
-static rung_status fill(rung_model *m, const rung_source *source, rung_error *error) {
-  if (!rung_mutex_init(&m->lock)) return rung_fail(error, RUNG_SYSTEM, "model: no lock");
+static rung_status open_gguf(rung_model *m, const rung_source *source, rung_error *error) {
   RUNG_TRY(rung_gguf_open(m->host, source, error, &m->gguf));
   RUNG_TRY(rung_gguf_weights(m->gguf, error, &m->weights));
   if (m->options.check) RUNG_TRY(rung_weights_check(m->weights, error));
-  prefixed p = {.gguf = m->gguf};
-  RUNG_TRY(find_family(m, &p, error));
-  const rung_metadata meta = {.self = &p, .i64 = get_i64, .f64 = get_f64};
+  rung_gguf_config config;
+  RUNG_TRY(rung_gguf_family(m->gguf, error, &m->family, &config));
+  rung_gguf_text title;
+  rung_error ignored;
+  if (!rung_gguf_get_text(m->gguf, "general.name", &ignored, &title))
+    snprintf(m->name, sizeof m->name, "%.*s", (int)(title.length < sizeof m->name ? title.length : sizeof m->name - 1),
+             title.data);
+  const rung_metadata meta = rung_gguf_metadata(&config);
   RUNG_TRY(m->family->configure(&meta, &m->config, error));
   RUNG_TRY(find_vocabulary(m, error));
+  return check_tokens(m, error);
+}
+
+static rung_status open_folder(rung_model *m, const rung_source *source, const char *path, rung_error *error) {
+  RUNG_TRY(rung_folder_open(m->host, source, path, error, &m->folder));
+  RUNG_TRY(rung_folder_family(m->folder, error, &m->family));
+  RUNG_TRY(rung_folder_configure(m->folder, m->family, &m->config, error));
+  RUNG_TRY(rung_folder_weights(m->host, path, source->mode, error, &m->weights));
+  if (m->options.check) RUNG_TRY(rung_weights_check(m->weights, error));
+  RUNG_TRY(find_vocabulary(m, error));
+  int64_t rows = m->config.vocabulary;
+  const rung_metadata meta = rung_folder_metadata(m->folder);
+  RUNG_TRY(rung_metadata_maybe_count(&meta, "vocabulary", rows, rows, error, &rows));
+  snprintf(m->name, sizeof m->name, "%s", rung_path_name(m->folder->path));
+  return RUNG_OK;
+}
+
+/* A file of weights says nothing about the model that they are of. */
+static rung_status refuse_bare(const rung_source *source, rung_error *error) {
+  const char *dot = source->kind == RUNG_SOURCE_PATH && source->path ? strrchr(source->path, '.') : NULL;
+  if (!dot || strcmp(dot, ".safetensors") != 0) return RUNG_OK;
+  return rung_fail(error, RUNG_UNSUPPORTED, "%s: name the folder instead, which has the config.json", source->path);
+}
+
+static rung_status fill(rung_model *m, const rung_source *source, rung_error *error) {
+  if (!rung_mutex_init(&m->lock)) return rung_fail(error, RUNG_SYSTEM, "model: no lock");
+  char path[RUNG_PATH_BYTES];
+  if (rung_find_folder(source, path)) {
+    const rung_status status = open_folder(m, source, path, error);
+    if (status) return rung_fail_prefix(error, status, "%s", path);
+  } else {
+    RUNG_TRY(refuse_bare(source, error));
+    RUNG_TRY(open_gguf(m, source, error));
+  }
   RUNG_TRY(rung_view_create(m->weights, error, &m->view));
   rung_graph *graph; /* built once here so that a wrong file is refused at once */
   RUNG_TRY(build(m, RUNG_TYPE_F16, error, &graph));
@@ -277,6 +277,7 @@ void rung_model_release(rung_model *m) {
   rung_view_release(m->view);
   rung_weights_release(m->weights);
   rung_gguf_release(m->gguf);
+  rung_folder_close(m->folder);
   rung_mutex_finish(&m->lock);
   rung_host *host = m->host;
   rung_device *device = m->device;
@@ -308,7 +309,10 @@ rung_memory rung_model_memory(const rung_model *m) { return rung_view_memory(m->
 
 rung_status rung_model_tokenizer(rung_model *m, rung_error *error, const rung_tokenizer **out_tokenizer) {
   rung_mutex_lock(&m->lock);
-  const rung_status status = m->tokenizer ? RUNG_OK : rung_gguf_tokenizer(m->gguf, error, &m->tokenizer);
+  rung_status status = RUNG_OK;
+  if (!m->tokenizer)
+    status = m->gguf ? rung_gguf_tokenizer(m->gguf, error, &m->tokenizer)
+                     : rung_fail(error, RUNG_UNSUPPORTED, "%s: tokenizer.json is not read yet", m->folder->path);
   *out_tokenizer = m->tokenizer;
   rung_mutex_unlock(&m->lock);
   return status;

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "formats/gguf.h"
 #include "models/family.h"
+#include "models/folder.h"
 #include "text/tokenizer.h"
 
 enum { RUNG_MAX_CHUNK = 65536, RUNG_MAX_SEQUENCES = 65536 };
@@ -35,7 +36,8 @@ struct rung_model {
   rung_host *host;
   rung_device *device;
   rung_model_options options;
-  rung_gguf *gguf;
+  rung_gguf *gguf; /* one of the two */
+  rung_folder *folder;
   rung_weights *weights;
   rung_view *view;
   const rung_family *family;
@@ -54,6 +56,14 @@ rung_status rung_model_program(rung_model *model, rung_template *template_, int6
                                int64_t logits, rung_error *error, rung_program **out_program);
 void rung_model_program_done(rung_model *model, rung_program *program); /* NULL allowed */
 rung_status rung_model_tokenizer(rung_model *model, rung_error *error, const rung_tokenizer **out_tokenizer);
+/* Metadata of a GGUF file (config_gguf.c). */
+typedef struct rung_gguf_config {
+  const rung_gguf *gguf;
+  char architecture[64];
+} rung_gguf_config;
+rung_status rung_gguf_family(const rung_gguf *gguf, rung_error *error, const rung_family **out_family,
+                             rung_gguf_config *out_config);
+rung_metadata rung_gguf_metadata(const rung_gguf_config *config);
 /* From a GGUF file's metadata (tokenizer_gguf.c). */
 rung_status rung_gguf_tokenizer(const rung_gguf *gguf, rung_error *error, rung_tokenizer **out_tokenizer);
 

@@ -15,3 +15,9 @@ const rung_family *rung_family_find(const char *architecture, size_t length) {
       return families[i];
   return NULL;
 }
+
+const rung_family *rung_family_of_type(const char *model_type) {
+  for (size_t i = 0; i < RUNG_COUNT(families); i++)
+    if (families[i]->model_type && strcmp(families[i]->model_type, model_type) == 0) return families[i];
+  return NULL;
+}

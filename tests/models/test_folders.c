@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ * Model folders (config.json, safetensors): logits against the float64 oracle in every type that checkpoints come in,
+ * in one file and in two, mapped and read; and what a configuration may not say. scripts/oracle/tiny_folders.py wrote
+ * the folders and the numbers. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <rung/model.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../test.h"
+#include "formats/npy.h"
+
+static const char *const families[] = {"llama", "gemma3"};
+static const char *const forms[] = {"f32", "f16", "bf16", "shards"};
+enum { MAX_IDS = 64 };
+
+typedef struct world {
+  rung_host *host;
+  rung_device *device;
+  rung_model *model;
+  rung_error error;
+} world;
+
+static rung_status open_world(world *w, const char *device, const char *path, rung_source_mode mode) {
+  *w = (world){0};
+  rung_model_options options = rung_model_options_default();
+  options.quant = RUNG_QUANT_EXACT;
+  rung_source source = rung_source_path(path);
+  source.mode = mode;
+  RUNG_TRY(rung_host_create(NULL, &w->error, &w->host));
+  RUNG_TRY(rung_device_create(w->host, device, NULL, &w->error, &w->device));
+  return rung_model_open(w->device, &source, &options, &w->error, &w->model);
+}
+
+static void close_world(world *w) {
+  rung_model_release(w->model);
+  rung_device_release(w->device);
+  if (w->host) CHECK_EQ_I64(rung_host_memory(w->host).weights, 0);
+  rung_host_release(w->host);
+}
+
+static int32_t read_ids(const char *family, int32_t *out) {
+  char path[1200];
+  snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-folder.ids", family);
+  FILE *f = fopen(path, "r");
+  int32_t n = 0;
+  while (f && n < MAX_IDS && fscanf(f, "%d", &out[n]) == 1) n++;
+  if (f) fclose(f);
+  return n;
+}
+
+/* ---- numbers */
+
+static void compare(world *w, const char *device, const char *family, const char *form) {
+  char path[1200];
+  int32_t ids[MAX_IDS], wanted[MAX_IDS];
+  const int32_t n = read_ids(family, ids);
+  CHECK(n == 40);
+  for (int32_t i = 0; i < n; i++) wanted[i] = i;
+  rung_generate_options options = rung_generate_options_default();
+  options.kv = RUNG_TYPE_F32;
+  options.logits = MAX_IDS;
+  rung_generator *generator = NULL;
+  CHECK_OK(rung_generator_create(w->model, &options, &w->error, &generator));
+  if (!generator) {
+    fprintf(stderr, "  %s\n", w->error.message);
+    return;
+  }
+  const rung_rows rows = {0, n};
+  const float *got = NULL;
+  CHECK_OK(rung_generator_run(generator, &rows, 1, ids, wanted, n, &got));
+  snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-%s.logits.npy", family, form);
+  const rung_source source = rung_source_path(path);
+  rung_npy want;
+  rung_model_info info;
+  rung_model_get_info(w->model, &info);
+  CHECK_OK(rung_npy_open(&want, w->host, &source, &w->error));
+  CHECK(want.extent[0] == n && want.extent[1] == info.vocabulary);
+  double largest = 0, worst = 0;
+  for (int64_t i = 0; got && i < n * info.vocabulary; i++) {
+    const double exact = ((const double *)want.data)[i];
+    largest = fmax(largest, fabs(exact));
+    worst = fmax(worst, isnan(got[i]) ? (double)INFINITY : fabs(exact - (double)got[i]));
+  }
+  CHECK(worst <= 1e-5 * largest); /* the promise; measured 1.5e-6 and less */
+  printf("%s %s-%s: largest difference %.2g of the largest logit\n", device, family, form, worst / largest);
+  rung_npy_close(&want);
+  rung_generator_destroy(generator);
+}
+
+static void check_numbers(const char *device) {
+  char path[1200];
+  for (size_t f = 0; f < RUNG_COUNT(families); f++) {
+    for (size_t i = 0; i < RUNG_COUNT(forms); i++) {
+      world w;
+      snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-%s", families[f], forms[i]);
+      const rung_status status = open_world(&w, device, path, i % 2 ? RUNG_SOURCE_COPY : RUNG_SOURCE_MAP);
+      CHECK_OK(status);
+      if (status)
+        fprintf(stderr, "  %s\n", w.error.message);
+      else
+        compare(&w, device, families[f], forms[i]);
+      close_world(&w);
+    }
+  }
+}
+static void test_numbers_cpu(void) { check_numbers("cpu"); }
+static void test_numbers_ref(void) { check_numbers("ref"); }
+
+/* ---- ways to name a folder */
+
+static void test_ways(void) {
+  static const char *const ways[] = {"/llama-shards", "/llama-shards/", "/llama-shards/config.json",
+                                     "/llama-shards/model.safetensors.index.json", "/llama-f32/config.json"};
+  for (size_t i = 0; i < RUNG_COUNT(ways); i++) {
+    char path[1200];
+    world w;
+    snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny%s", ways[i]);
+    CHECK_OK(open_world(&w, "ref", path, RUNG_SOURCE_MAP));
+    const rung_source source = rung_source_path(path);
+    rung_weights *weights = NULL;
+    CHECK_OK(rung_weights_open(w.host, &source, NULL, &w.error, &weights));
+    size_t index;
+    CHECK(weights && rung_weights_index(weights, "model.layers.2.mlp.up_proj.weight", &index));
+    rung_weights_release(weights);
+    close_world(&w);
+  }
+  world w;
+  CHECK_STATUS(open_world(&w, "ref", RUNG_SOURCE_DIR "/tests/models/tiny", RUNG_SOURCE_MAP), RUNG_NOT_FOUND);
+  CHECK(strstr(w.error.message, "config.json") != NULL);
+  close_world(&w);
+  CHECK_STATUS(open_world(&w, "ref", RUNG_SOURCE_DIR "/tests/models/tiny/llama-f32/model.safetensors", RUNG_SOURCE_MAP),
+               RUNG_UNSUPPORTED);
+  CHECK(strstr(w.error.message, "folder") != NULL);
+  close_world(&w);
+}
+
+/* ---- configurations that are refused, each by naming the key */
+
+static char scratch[64];
+
+static void write_file(const char *name, const char *text, size_t bytes) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", scratch, name);
+  FILE *f = fopen(path, "wb");
+  CHECK(f && fwrite(text, 1, bytes, f) == bytes);
+  if (f) fclose(f);
+}
+
+static char *read_text(const char *path, size_t *out_bytes) {
+  FILE *f = fopen(path, "rb");
+  char *text = calloc(1, 1 << 16);
+  *out_bytes = f && text ? fread(text, 1, (1 << 16) - 1, f) : 0;
+  if (f) fclose(f);
+  return text;
+}
+
+/* config.json of a tiny folder with the first `from` replaced by `to`; the weights are that folder's. */
+static rung_status try_config(const char *family, const char *from, const char *to, rung_error *out_error) {
+  char path[1200], link[256];
+  size_t bytes;
+  snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-f32/config.json", family);
+  char *text = read_text(path, &bytes);
+  char *at = strstr(text, from);
+  CHECK(at != NULL);
+  if (at) {
+    char *changed = calloc(1, bytes + strlen(to) + 1);
+    memcpy(changed, text, (size_t)(at - text));
+    strcpy(changed + (at - text), to);
+    strcat(changed, at + strlen(from));
+    write_file("config.json", changed, strlen(changed));
+    free(changed);
+  }
+  free(text);
+  snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-f32/model.safetensors", family);
+  snprintf(link, sizeof link, "%s/model.safetensors", scratch);
+  unlink(link);
+  CHECK(symlink(path, link) == 0);
+  world w;
+  const rung_status status = open_world(&w, "ref", scratch, RUNG_SOURCE_MAP);
+  *out_error = w.error;
+  close_world(&w);
+  return status;
+}
+
+static void test_configurations(void) {
+  static const struct {
+    const char *family, *from, *to;
+    rung_status status;
+    const char *says;
+  } cases[] = {
+      {"llama", "\"llama\"", "\"mistral\"", RUNG_UNSUPPORTED, "\"mistral\" is not supported; there are: llama"},
+      {"llama", "\"llama\"", "7", RUNG_TYPE_MISMATCH, "model_type is a number, expected a string"},
+      {"llama", "\"model_type\": \"llama\",", "", RUNG_NOT_FOUND, "model_type is missing"},
+      {"llama", "\"num_hidden_layers\": 3,", "", RUNG_NOT_FOUND, "num_hidden_layers is missing"},
+      {"llama", "\"num_hidden_layers\": 3,", "\"num_hidden_layers\": null,", RUNG_NOT_FOUND, "num_hidden_layers"},
+      {"llama", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 3.5", RUNG_TYPE_MISMATCH, "num_hidden_layers"},
+      {"llama", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 0", RUNG_CORRUPT_FILE, "num_hidden_layers is 0"},
+      {"llama", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 513", RUNG_CORRUPT_FILE, "513, expected 1..512"},
+      {"llama", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 4", RUNG_NOT_FOUND,
+       "no tensor \"model.layers.3.input_layernorm.weight\""},
+      {"llama", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": \"3\"", RUNG_TYPE_MISMATCH, "is a string"},
+      {"llama", "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 3, \"num_hidden_layers\": 3", RUNG_CORRUPT_FILE,
+       "num_hidden_layers comes twice"},
+      {"llama", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", RUNG_CORRUPT_FILE,
+       "no multiple of num_key_value_heads, 3"},
+      {"llama", "\"hidden_size\": 32", "\"hidden_size\": 40", RUNG_SHAPE_MISMATCH, "model.embed_tokens.weight"},
+      {"llama", "\"intermediate_size\": 80", "\"intermediate_size\": 81", RUNG_SHAPE_MISMATCH,
+       "\"model.layers.0.mlp.gate_proj.weight\" is [80,32], the metadata makes it [81,32]"},
+      {"llama", "\"vocab_size\": 61", "\"vocab_size\": 60", RUNG_CORRUPT_FILE, "vocab_size is 60, expected 61..61"},
+      {"llama", "\"silu\"", "\"gelu\"", RUNG_UNSUPPORTED, "hidden_act \"gelu\""},
+      {"llama", "\"attention_bias\": false", "\"attention_bias\": true", RUNG_UNSUPPORTED, "attention_bias"},
+      {"llama", "\"attention_bias\": false", "\"attention_bias\": 1", RUNG_TYPE_MISMATCH, "attention_bias is a number"},
+      {"llama", "\"attention_bias\": false", "\"mlp_bias\": true", RUNG_UNSUPPORTED, "mlp_bias"},
+      {"llama", "\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0}",
+       RUNG_UNSUPPORTED, "rope_scaling.rope_type \"yarn\""},
+      {"llama", "\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 4.0}",
+       RUNG_UNSUPPORTED, "rope_scaling.type \"dynamic\""},
+      {"llama", "\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}", RUNG_CORRUPT_FILE,
+       "rope_scaling.factor is 0"},
+      {"llama", "\"rope_scaling\": null", "\"partial_rotary_factor\": 0.5", RUNG_UNSUPPORTED, "partial_rotary_factor"},
+      {"llama", "\"rope_theta\": 10000.0", "\"rope_theta\": -1", RUNG_CORRUPT_FILE, "rope_theta is -1"},
+      {"llama", "\"rope_scaling\": null", "\"quantization_config\": {}", RUNG_UNSUPPORTED, "quantization_config"},
+      {"llama", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false", RUNG_NOT_FOUND, "lm_head.weight"},
+      {"llama", "{", "[{", RUNG_CORRUPT_FILE, "config.json: JSON: "},
+      {"gemma3", "\"gelu_pytorch_tanh\"", "\"gelu\"", RUNG_UNSUPPORTED, "hidden_activation \"gelu\""},
+      {"gemma3", "\"final_logit_softcapping\": null", "\"final_logit_softcapping\": 30.0", RUNG_UNSUPPORTED,
+       "final_logit_softcapping 30"},
+      {"gemma3", "\"use_bidirectional_attention\": false", "\"use_bidirectional_attention\": true", RUNG_UNSUPPORTED,
+       "use_bidirectional_attention"},
+      {"gemma3", "\"full_attention\"", "\"chunked_attention\"", RUNG_UNSUPPORTED, "layer_types[1]"},
+      {"gemma3", "\"full_attention\",", "", RUNG_CORRUPT_FILE, "layer_types names fewer layers"},
+      {"gemma3", "\"full_attention\",", "\"full_attention\", \"full_attention\",", RUNG_CORRUPT_FILE,
+       "layer_types names more layers"},
+      {"gemma3", "\"sliding_window\": 8,", "", RUNG_NOT_FOUND, "sliding_window is missing"},
+      {"gemma3", "\"head_dim\": 16", "\"head_dim\": 0", RUNG_CORRUPT_FILE, "head_dim is 0"},
+  };
+  for (size_t i = 0; i < RUNG_COUNT(cases); i++) {
+    rung_error error = {0};
+    const rung_status status = try_config(cases[i].family, cases[i].from, cases[i].to, &error);
+    CHECK_STATUS(status, cases[i].status);
+    CHECK(strstr(error.message, cases[i].says) != NULL);
+    if (status != cases[i].status || !strstr(error.message, cases[i].says))
+      fprintf(stderr, "  %s -> %s: %s\n", cases[i].from, cases[i].to, error.message);
+  }
+  rung_error error;
+  CHECK_OK(try_config("llama", "\"rope_theta\": 10000.0", "\"rope_parameters\": {\"rope_theta\": 10000.0}", &error));
+  CHECK_OK(
+      try_config("llama", "\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}", &error));
+}
+
+int main(void) {
+  const char *folder = getenv("TMPDIR");
+  snprintf(scratch, sizeof scratch, "%s/rung-folders-XXXXXX", folder && strlen(folder) < 32 ? folder : "/tmp");
+  if (!mkdtemp(scratch)) return 1;
+  RUN(test_numbers_cpu);
+  RUN(test_numbers_ref);
+  RUN(test_ways);
+  RUN(test_configurations);
+  char path[256];
+  static const char *const names[] = {"config.json", "model.safetensors"};
+  for (size_t i = 0; i < RUNG_COUNT(names); i++) {
+    snprintf(path, sizeof path, "%s/%s", scratch, names[i]);
+    unlink(path);
+  }
+  rmdir(scratch);
+  return TEST_END();
+}
