@@ -20,13 +20,49 @@ typedef struct rung_view rung_view;
 typedef struct rung_program rung_program;
 typedef struct rung_context rung_context;
 
-/* What binds a program's weight names to values: a store, plus the packed and derived forms made from it. Contexts that
- * share a view share every form: one copy of each weight, one form per layout. Counted, safe from many threads. */
+/* What binds a program's weight names to values: a store, private values over it, and a generation of both. Any number
+ * of views of one store share each weight that neither has set, and one packed form per layout of it. Counted, safe
+ * from many threads; a view keeps its store. */
 RUNG_API RUNG_CHECKED rung_status rung_view_create(rung_weights *weights, rung_error *error, rung_view **out_view);
 RUNG_API void rung_view_retain(rung_view *view);
-RUNG_API void rung_view_release(rung_view *view);
-/* Bytes of forms, and of source weights that are used in place. */
+RUNG_API void rung_view_release(rung_view *view); /* NULL allowed */
+/* Bytes of the forms made from what the view binds now; as weights, of source tensors used in place and of values that
+ * were set. What views share counts in each of them: rung_weights_memory counts it once. */
 RUNG_API rung_memory rung_view_memory(const rung_view *view);
+
+/* Private values: as rung_weights_set, rung_weights_set_range, rung_weights_commit and rung_weights_discard (see there
+ * for types, checks and failures), but for this view alone. The first commit of a tensor gives the view a copy of its
+ * own, which later commits of the store no longer reach; only forms that are made from the tensor are made anew. */
+RUNG_API RUNG_CHECKED rung_status rung_view_set_weight(rung_view *view, const char *name, rung_type type,
+                                                       const void *data, uint64_t bytes, rung_error *error);
+RUNG_API RUNG_CHECKED rung_status rung_view_set_weight_range(rung_view *view, const char *name, uint64_t offset,
+                                                             rung_type type, const void *data, uint64_t bytes,
+                                                             rung_error *error);
+RUNG_API RUNG_CHECKED rung_status rung_view_commit(rung_view *view, rung_error *error);
+RUNG_API void rung_view_discard(rung_view *view);
+/* As rung_weights_get, of what the view binds. */
+RUNG_API RUNG_CHECKED rung_status rung_view_get_weight(rung_view *view, const char *name, uint64_t offset,
+                                                       rung_type type, void *out, uint64_t bytes, rung_error *error);
+/* How many generations the view has had: grows by one with each commit of its own or of its store, and with
+ * rung_view_share_from and rung_view_copy_from. */
+RUNG_API uint64_t rung_view_generation(const rung_view *view);
+
+/* Both make the view bind what `other` binds now, at once and for all programs in use; private values that the view had
+ * go. Everything is checked before anything changes. Refused: the view itself, views of different hosts, sets of the
+ * view that wait (commit or discard them first), a tensor of the one that the other lacks or that differs in type or
+ * extents, a tensor that is not loaded in `other`; sets of `other` that wait are not seen. Failed: nothing changed.
+ *
+ * share: the view becomes one of the other's store and shares its private values: nothing is copied, forms are those of
+ * `other`, and later commits of that store reach the view. A set that either commits later is its own.
+ * copy: the view stays with its store and gets private values; later commits of neither store reach it. Tensors of
+ * another store are copied (class weights) and packed anew; within one store nothing is, since a value never changes.
+ */
+RUNG_API RUNG_CHECKED rung_status rung_view_share_from(rung_view *view, rung_view *other, rung_error *error);
+RUNG_API RUNG_CHECKED rung_status rung_view_copy_from(rung_view *view, rung_view *other, rung_error *error);
+
+/* Drops the forms made from what the view binds that no context uses now, of other views neither; the others of the
+ * store stay (rung_weights_trim drops those, too). */
+RUNG_API void rung_view_trim(rung_view *view);
 
 /* ceiling: the largest value of symbols; those not named keep their declared maximum. Above the declared maximum or
  * below the minimum: RUNG_OUT_OF_RANGE. */

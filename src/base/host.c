@@ -22,6 +22,7 @@ struct rung_host {
   uint64_t budget;
   rung_fault_fn *fault;
   void *fault_self;
+  rung_mutex lock;
   atomic_long references;
   _Atomic uint64_t held[RUNG_MEMORY_CLASSES];
   _Atomic uint64_t total; /* over all classes but host: what the budget limits */
@@ -65,6 +66,10 @@ rung_status rung_host_create(const rung_host_options *options, rung_error *error
   rung_host *host = (rung_host *)allocator.alloc(allocator.self, sizeof *host, DEFAULT_ALIGN);
   if (!host) return rung_fail(error, RUNG_OUT_OF_MEMORY, "host: %zu bytes", sizeof *host);
   memset(host, 0, sizeof *host);
+  if (!rung_mutex_init(&host->lock)) {
+    allocator.free(allocator.self, host, sizeof *host);
+    return rung_fail(error, RUNG_SYSTEM, "host: no lock");
+  }
   host->allocator = allocator;
   host->log = o.log;
   host->log_self = o.log_self;
@@ -85,8 +90,12 @@ void rung_host_retain(rung_host *host) { atomic_fetch_add_explicit(&host->refere
 void rung_host_release(rung_host *host) {
   if (!host || atomic_fetch_sub_explicit(&host->references, 1, memory_order_acq_rel) != 1) return;
   const rung_allocator allocator = host->allocator;
+  rung_mutex_finish(&host->lock);
   allocator.free(allocator.self, host, sizeof *host);
 }
+
+void rung_host_lock(rung_host *host) { rung_mutex_lock(&host->lock); }
+void rung_host_unlock(rung_host *host) { rung_mutex_unlock(&host->lock); }
 
 /* ---- account ---- */
 

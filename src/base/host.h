@@ -16,6 +16,11 @@ typedef enum rung_memory_class {
 
 void rung_host_retain(rung_host *host);
 
+/* A short lock that all objects of a host share: for changes that several of them must see at once. Held for a few
+ * pointers' time, never while anything is computed, allocated or waited for. */
+void rung_host_lock(rung_host *host);
+void rung_host_unlock(rung_host *host);
+
 /* Heap. Zeroed unless said otherwise; counted under `class_`; NULL on failure or over the budget (never for class
  * host). bytes 0 gives a valid pointer that must be freed with 0. free accepts NULL. `align` 0 means 64. */
 void *rung_host_alloc(rung_host *host, rung_memory_class class_, size_t bytes, size_t align);

@@ -12,6 +12,9 @@ rung_context_options rung_context_options_default(void) {
 static void drop_program(rung_context *c) {
   if (!c->program) return;
   const rung_plan *plan = c->program->plan;
+  rung_view_unuse(c->view, c->use);
+  c->use = NULL;
+  c->table_stamp = 0;
   rung_host_free(c->host, RUNG_MEMORY_host, c->resolved_memory, c->resolved_bytes);
   rung_host_free(c->host, RUNG_MEMORY_host, c->root, (plan->roots + 1) * sizeof *c->root);
   rung_host_free(c->host, RUNG_MEMORY_host, c->input, (plan->inputs + 1) * sizeof *c->input);
@@ -98,6 +101,7 @@ static rung_status reserve(rung_region *region, rung_host *host, rung_memory_cla
 static rung_status point_roots(rung_context *c) {
   const rung_plan *plan = c->program->plan;
   rung_error *e = &c->error;
+  bool weights = false;
   for (uint32_t i = 0; i < plan->roots; i++) {
     const rung_root *root = &plan->root[i];
     const uint8_t *data = NULL;
@@ -112,11 +116,7 @@ static rung_status point_roots(rung_context *c) {
       case RUNG_ROOT_FORM:
         if (!c->view)
           return rung_fail(e, RUNG_NOT_LOADED, "the program has weights, the context was made without a view");
-        if (root->kind == RUNG_ROOT_WEIGHT && !root->read) break;
-        if (root->kind == RUNG_ROOT_WEIGHT)
-          RUNG_TRY(rung_view_weight(c->view, &plan->weight[root->index], e, &data));
-        else
-          RUNG_TRY(rung_view_form(c->view, c->program, root->index, e, &data));
+        weights = true; /* each run points them at its generation */
         break;
       case RUNG_ROOT_STATE:
         if (!c->state || root->index >= c->state->items)
@@ -132,7 +132,19 @@ static rung_status point_roots(rung_context *c) {
     }
     c->root[i] = (uint8_t *)(uintptr_t)data;
   }
-  return RUNG_OK;
+  return weights ? rung_view_use(c->view, c->program, e, &c->use) : RUNG_OK;
+}
+
+/* The generation that a run begins with, retained for it; NULL: no weights. */
+static rung_table *begin_generation(rung_context *c) {
+  if (!c->use) return NULL;
+  rung_table *table = rung_use_table(c->host, c->use);
+  if (table->stamp == c->table_stamp) return table;
+  for (uint32_t i = 0; i < table->roots; i++)
+    if (table->root[i].data) c->root[i] = (uint8_t *)(uintptr_t)table->root[i].data;
+  c->table_stamp = table->stamp;
+  c->root_stamp++;
+  return table;
 }
 
 static rung_status use(rung_context *c, rung_program *program) {
@@ -153,9 +165,7 @@ static rung_status use(rung_context *c, rung_program *program) {
   for (int i = 0; i < RUNG_REMEMBERED; i++) rung_resolved_carve(&c->resolved[i], plan, &cursor);
   RUNG_TRY(reserve(&c->arena, c->host, RUNG_MEMORY_activations, plan->arena_bytes, e));
   RUNG_TRY(reserve(&c->scratch, c->host, RUNG_MEMORY_scratch, plan->scratch_bytes, e));
-  if (c->view) RUNG_TRY(rung_view_would_fit(c->view, program, e));
   RUNG_TRY(point_roots(c));
-  if (c->view) rung_view_rest(c->view);
   c->root_stamp++;
   c->commit_stamp++;
   if (!c->options.commit_all) return RUNG_OK;
@@ -428,12 +438,14 @@ rung_status rung_context_run(rung_context *c) {
   }
   if (now->commit_stamp != c->commit_stamp) RUNG_TRY(rung_context_commit(c, now));
   copy_inputs(c);
+  rung_table *table = begin_generation(c);
   if (now->root_stamp != c->root_stamp) {
     rung_resolve_bases(plan, now, c->root);
     now->root_stamp = c->root_stamp;
   }
   const uint64_t counter = c->random[1];
   const rung_status status = rung_run_steps(c, now);
+  rung_table_release(table);
   if (status) {
     now->valid = false;
     c->random[1] = counter;

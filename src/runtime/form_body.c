@@ -129,10 +129,10 @@ static const part *part_of(const gathering *g, int64_t r, int64_t *out_row, int6
 
 /* `rows` columns of the weight from `row` on, elements [k0, k1) of each. */
 static void turn(const gathering *g, const part *p, int64_t row, int64_t rows, int64_t k0, int64_t k1, uint8_t *out) {
-  const rung_tensor_entry *entry = g->form->source[p->source];
-  const size_t unit = g->unit, from_step = (size_t)entry->extent[1] * unit, to_step = (size_t)g->parts.k * unit;
+  const rung_tensor_value *value = g->form->source[p->source];
+  const size_t unit = g->unit, from_step = (size_t)value->entry->extent[1] * unit, to_step = (size_t)g->parts.k * unit;
   for (int64_t k = k0; k < k1; k++) {
-    const uint8_t *from = (const uint8_t *)entry->data + (size_t)k * from_step + (size_t)row * unit;
+    const uint8_t *from = (const uint8_t *)value->data + (size_t)k * from_step + (size_t)row * unit;
     uint8_t *to = out + (size_t)k * unit;
     for (int64_t r = 0; r < rows; r++, from += unit, to += to_step) {
       if (unit == 4)
@@ -186,16 +186,16 @@ static uint64_t slice_bytes(const rung_plan *plan, const rung_plan_form *want, i
   return (uint64_t)rung_form_slice_rows(plan, want) * rung_type_bytes(want->type.type, (uint64_t)k);
 }
 
-static rung_status fill_gathered(rung_view *view, const rung_program *program, const rung_plan_form *want,
+static rung_status fill_gathered(rung_derived *derived, const rung_program *program, const rung_plan_form *want,
                                  rung_form *form, const parts *found, rung_error *error) {
   const uint64_t bytes = slice_bytes(program->plan, want, found->k);
   gathering g = {.program = program, .form = form, .parts = *found, .unit = rung_type_get(want->type.type)->bytes};
-  g.slice = rung_host_alloc_raw(view->host, RUNG_MEMORY_load, bytes, 0);
+  g.slice = rung_host_alloc_raw(derived->host, RUNG_MEMORY_load, bytes, 0);
   if (!g.slice)
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "no memory for a slice of %llu bytes", (unsigned long long)bytes);
   const rung_form_rows rows = {.self = &g, .row = slice_row, .begin = gather_slice};
   const rung_status status = rung_form_pack(program, want, form, &rows, error);
-  rung_host_free(view->host, RUNG_MEMORY_load, g.slice, bytes);
+  rung_host_free(derived->host, RUNG_MEMORY_load, g.slice, bytes);
   return status;
 }
 
@@ -353,19 +353,19 @@ static rung_status place_result(const evaluation *e, const rung_program *program
   return rung_form_pack(program, e->want, e->form, &rows, error);
 }
 
-static rung_status fill_computed(rung_view *view, const rung_program *program, const rung_plan_form *want,
+static rung_status fill_computed(rung_derived *derived, const rung_program *program, const rung_plan_form *want,
                                  rung_form *form, rung_error *error) {
   const rung_plan *plan = program->plan;
   const rung_graph *body = want->node->body[0];
-  evaluation e = {.plan = plan, .want = want, .body = body, .host = view->host, .form = form, .error = error};
-  e.memory = rung_host_array(view->host, body->values, sizeof *e.memory);
-  e.dim = rung_host_array(view->host, plan->dims.count, sizeof *e.dim);
+  evaluation e = {.plan = plan, .want = want, .body = body, .host = derived->host, .form = form, .error = error};
+  e.memory = rung_host_array(derived->host, body->values, sizeof *e.memory);
+  e.dim = rung_host_array(derived->host, plan->dims.count, sizeof *e.dim);
   rung_status status = e.memory && e.dim ? walk(&e) : rung_fail(error, RUNG_OUT_OF_MEMORY, "out of memory");
   if (!status) status = place_result(&e, program, error);
   for (uint32_t v = 1; e.memory && v < body->values; v++)
     if (e.memory[v]) drop(&e, v);
-  rung_host_free(view->host, RUNG_MEMORY_host, e.memory, body->values * sizeof *e.memory);
-  rung_host_free(view->host, RUNG_MEMORY_host, e.dim, plan->dims.count * sizeof *e.dim);
+  rung_host_free(derived->host, RUNG_MEMORY_host, e.memory, body->values * sizeof *e.memory);
+  rung_host_free(derived->host, RUNG_MEMORY_host, e.dim, plan->dims.count * sizeof *e.dim);
   return status;
 }
 
@@ -389,16 +389,17 @@ uint64_t rung_form_body_bytes(const rung_plan *plan, const rung_plan_form *want)
   return status ? bytes : bytes + e.peak;
 }
 
-rung_status rung_form_body_fill(rung_view *view, const rung_program *program, const rung_plan_form *want,
+rung_status rung_form_body_fill(rung_derived *derived, const rung_program *program, const rung_plan_form *want,
                                 rung_form *form, rung_error *error) {
   parts found;
   const uint64_t held = source_bytes(program->plan, want);
-  RUNG_TRY(rung_host_account(view->host, RUNG_MEMORY_load, held, error));
+  RUNG_TRY(rung_host_account(derived->host, RUNG_MEMORY_load, held, error));
   rung_status status = find_parts(program->plan, want->node->body[0], &found)
-                           ? fill_gathered(view, program, want, form, &found, error)
-                           : fill_computed(view, program, want, form, error);
+                           ? fill_gathered(derived, program, want, form, &found, error)
+                           : fill_computed(derived, program, want, form, error);
   for (uint32_t i = 0; i < form->sources; i++)
-    rung_weights_let_go(view->weights, form->source[i], 0, form->source[i]->bytes);
-  rung_host_unaccount(view->host, RUNG_MEMORY_load, held);
+    if (rung_tensor_value_can_let_go(derived->weights, form->source[i]))
+      rung_weights_let_go(derived->weights, form->source[i]->entry, 0, form->source[i]->entry->bytes);
+  rung_host_unaccount(derived->host, RUNG_MEMORY_load, held);
   return status;
 }

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "plan/backend.h"
-#include "weights/store.h"
+#include "runtime/view.h"
 
 struct rung_device {
   atomic_int references;
@@ -37,71 +37,6 @@ struct rung_program {
   void *image;         /* the backend's */
   uint64_t load_bytes; /* largest slice of source weights held while packing */
 };
-
-/* A packed or derived form of weights, keyed by recipe, sources and layout; one that a body makes also by the hash of
- * the body's canonical encoding. */
-typedef struct rung_form {
-  struct rung_form *next;
-  int32_t recipe;
-  int64_t panel;
-  uint16_t layout;
-  rung_hash body;
-  uint32_t sources;
-  const rung_tensor_entry **source;
-  rung_region region;
-} rung_form;
-
-typedef struct rung_pinned {
-  struct rung_pinned *next;
-  const rung_tensor_entry *entry;
-  uint8_t *copy; /* of a small mapped weight; NULL: used in place */
-} rung_pinned;
-
-struct rung_view {
-  atomic_int references;
-  rung_host *host;
-  rung_weights *weights;
-  rung_mutex lock;
-  rung_form *form;     /* lives until the view goes: contexts hold pointers into it */
-  rung_pinned *pinned; /* source weights used in place */
-  uint64_t touched;    /* bytes of mapped sources read since all were let go; under lock */
-};
-
-/* The form that plan form `index` asks for, built when it is missing; *out_data stays valid while the view lives. */
-rung_status rung_view_form(rung_view *view, const rung_program *program, uint32_t index, rung_error *error,
-                           const uint8_t **out_data);
-/* A source weight as it lies, checked against the declaration and counted as needed. */
-rung_status rung_view_weight(rung_view *view, const rung_plan_weight *want, rung_error *error,
-                             const uint8_t **out_data);
-/* Whether the budget has room for all that a view's first program takes of it. */
-rung_status rung_view_would_fit(rung_view *view, const rung_program *program, rung_error *error);
-/* All forms and weights of a program are there: lets go of what the process still holds of mapped files. */
-void rung_view_rest(rung_view *view);
-/* Bytes that a form of a plan takes, and what is held beside it while it is made (class load): a slice of its sources,
- * or what its body needs. */
-uint64_t rung_form_committed(const rung_plan_form *form, size_t page);
-uint64_t rung_form_load_bytes(const rung_plan *plan, const rung_plan_form *form);
-
-/* The rows of a form while it is packed. */
-typedef struct rung_form_rows {
-  void *self;
-  const uint8_t *(*row)(void *self, int64_t r); /* of the current slice; from any thread */
-  /* Rows [first, limit) are next; they have been packed. NULL: nothing to do. */
-  void (*begin)(void *self, int64_t first, int64_t limit);
-  void (*end)(void *self, int64_t first, int64_t limit);
-} rung_form_rows;
-enum { RUNG_FORM_SLICE = 4 << 20 }; /* most bytes of rows that are packed at once */
-int64_t rung_form_slice_rows(const rung_plan *plan, const rung_plan_form *want);
-/* Packs all rows into the form's region, slice by slice (view.c). */
-rung_status rung_form_pack(const rung_program *program, const rung_plan_form *want, rung_form *form,
-                           const rung_form_rows *rows, rung_error *error);
-/* Fills the region of a form that a body makes (form_body.c), and says what that takes besides. */
-rung_status rung_form_body_fill(rung_view *view, const rung_program *program, const rung_plan_form *want,
-                                rung_form *form, rung_error *error);
-uint64_t rung_form_body_bytes(const rung_plan *plan, const rung_plan_form *want);
-/* The key of a form's body; the zero hash for other recipes. */
-rung_status rung_form_body_hash(const rung_program *program, const rung_plan_form *want, rung_error *error,
-                                rung_hash *out_hash);
 
 /* ---- state */
 typedef struct rung_kv_class {
@@ -169,6 +104,8 @@ struct rung_context {
   rung_view *view;
   rung_state *state;
   rung_program *program;
+  rung_use *use;        /* the program in the view; NULL: it has no weights */
+  uint64_t table_stamp; /* of the table that the roots of weights point by */
   rung_context_options options;
   int threads;
   rung_region arena, scratch;

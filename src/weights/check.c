@@ -57,7 +57,7 @@ static size_t first_bad(rung_type type, const rung_type_row *row, const uint8_t 
   return n;
 }
 
-static void bad_message(rung_error *error, const rung_tensor_entry *entry, uint64_t element) {
+static void bad_message(rung_error *error, const rung_tensor_entry *entry, bool set, uint64_t element) {
   const rung_type_row *row = rung_type_get(entry->type);
   char place[200] = "";
   int64_t index[RUNG_MAX_RANK] = {0};
@@ -70,14 +70,13 @@ static void bad_message(rung_error *error, const rung_tensor_entry *entry, uint6
   for (int i = 0; i < entry->rank; i++) {
     length += (size_t)snprintf(place + length, sizeof place - length, "%s%" PRId64, i ? ", " : "", index[i]);
   }
-  (void)rung_fail(error, RUNG_CORRUPT_FILE, "tensor '%s' (%s): element [%s] is not finite; offset %" PRIu64,
-                  entry->name, row->name, place, entry->offset + element / row->block * row->bytes);
+  (void)rung_fail(error, RUNG_CORRUPT_FILE, "tensor '%s' (%s): element [%s] is not finite; offset %" PRIu64 "%s",
+                  entry->name, row->name, place, (set ? 0 : entry->offset) + element / row->block * row->bytes,
+                  set ? " of what was set" : "");
 }
 
-rung_status rung_weights_check_tensor(rung_weights *weights, size_t index, rung_error *error, uint64_t *out_element) {
-  const rung_tensor_entry *entry = rung_weights_entry(weights, index);
-  if (!entry) return rung_fail(error, RUNG_OUT_OF_RANGE, "tensor %zu of %zu", index, rung_weights_count(weights));
-  if (!entry->data) return rung_fail(error, RUNG_NOT_LOADED, "tensor '%s' has no value", entry->name);
+static rung_status check_value(rung_weights *weights, const rung_tensor_entry *entry, const rung_tensor_value *value,
+                               rung_error *error, uint64_t *out_element) {
   const rung_type_row *row = rung_type_get(entry->type);
   if (holds_no_number(row)) return RUNG_OK;
   const uint64_t elements = entry->bytes / row->bytes * row->block;
@@ -87,22 +86,33 @@ rung_status rung_weights_check_tensor(rung_weights *weights, size_t index, rung_
     const uint64_t from = slice / row->block * row->bytes, to = end / row->block * row->bytes;
     for (uint64_t at = slice; at < end && bad == elements; at += PIECE) {
       const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
-      const size_t found = first_bad(entry->type, row, (const uint8_t *)entry->data + at / row->block * row->bytes, n);
+      const size_t found = first_bad(entry->type, row, (const uint8_t *)value->data + at / row->block * row->bytes, n);
       if (found < n) bad = at + found;
     }
-    (void)rung_weights_let_go(weights, entry, from, to - from); /* a look must not make the file resident */
+    /* A look must not make the file resident. */
+    if (rung_tensor_value_can_let_go(weights, value)) (void)rung_weights_let_go(weights, entry, from, to - from);
   }
   if (bad == elements) return RUNG_OK;
   if (out_element) *out_element = bad;
-  bad_message(error, entry, bad);
+  bad_message(error, entry, value->set, bad);
   return RUNG_CORRUPT_FILE;
+}
+
+rung_status rung_weights_check_tensor(rung_weights *weights, size_t index, rung_error *error, uint64_t *out_element) {
+  const rung_tensor_entry *entry = rung_weights_entry(weights, index);
+  if (!entry) return rung_fail(error, RUNG_OUT_OF_RANGE, "tensor %zu of %zu", index, rung_weights_count(weights));
+  rung_tensor_value *value = rung_weights_value(weights, entry);
+  if (!value) return rung_fail(error, RUNG_NOT_LOADED, "tensor '%s' has no value", entry->name);
+  const rung_status status = check_value(weights, entry, value, error, out_element);
+  rung_tensor_value_release(weights, value);
+  return status;
 }
 
 rung_status rung_weights_check(rung_weights *weights, rung_error *error) {
   const size_t count = rung_weights_count(weights);
   for (size_t i = 0; i < count; i++) {
     rung_progress(rung_weights_host(weights), "load", i, count);
-    if (!rung_weights_entry(weights, i)->data) continue;
+    if (!rung_weights_is_loaded(weights, rung_weights_entry(weights, i))) continue;
     RUNG_TRY(rung_weights_check_tensor(weights, i, error, NULL));
   }
   rung_progress(rung_weights_host(weights), "load", count, count);

@@ -4,39 +4,21 @@
 #include "weights/store.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <string.h>
 
-#include "base/arena.h"
-#include "base/pool.h"
 #include "ir/type.h"
-
-typedef struct slot {
-  rung_tensor_entry entry; /* first: a public pointer is a slot's */
-  uint32_t accounted;      /* under the lock */
-  bool identified;         /* under the lock */
-  rung_hash identity;
-} slot;
-
-struct rung_weights {
-  rung_host *host;
-  atomic_int references;
-  rung_mutex lock; /* of accounted and identity: everything else stands still once the store is shared */
-  rung_arena arena;
-  slot **slots;
-  size_t count, capacity;
-  uint32_t *table; /* open addressing; index + 1, 0 is free */
-  size_t table_size;
-  rung_weights_source *sources;
-  size_t source_count, source_capacity;
-};
+#include "weights/slots.h"
 
 /* ---- life */
 
 rung_status rung_weights_create(rung_host *host, rung_error *error, rung_weights **out_weights) {
+  if (!host || !out_weights)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "weights: host and out_weights are required");
   rung_weights *weights = (rung_weights *)rung_host_alloc(host, RUNG_MEMORY_host, sizeof *weights, 0);
   if (!weights) return rung_fail(error, RUNG_OUT_OF_MEMORY, "no memory for a store of weights");
-  if (!rung_mutex_init(&weights->lock)) {
+  const bool locked = rung_mutex_init(&weights->lock);
+  if (!locked || !rung_mutex_init(&weights->change)) {
+    if (locked) rung_mutex_finish(&weights->lock);
     rung_host_free(host, RUNG_MEMORY_host, weights, sizeof *weights);
     return rung_fail(error, RUNG_SYSTEM, "a lock for a store of weights could not be made");
   }
@@ -55,8 +37,12 @@ void rung_weights_retain(rung_weights *weights) {
 void rung_weights_release(rung_weights *weights) {
   if (!weights || atomic_fetch_sub_explicit(&weights->references, 1, memory_order_acq_rel) != 1) return;
   rung_host *host = weights->host;
+  if (weights->attached) weights->destroy_attached(weights->attached);
   for (size_t i = 0; i < weights->count; i++) {
-    if (weights->slots[i]->accounted) rung_host_unaccount(host, RUNG_MEMORY_weights, weights->slots[i]->entry.bytes);
+    rung_slot *s = weights->slots[i];
+    if (s->accounted) rung_host_unaccount(host, RUNG_MEMORY_weights, s->entry.bytes);
+    rung_tensor_value_release(weights, s->pending);
+    if (s->now != &s->first) rung_tensor_value_release(weights, s->now);
   }
   for (size_t i = 0; i < weights->source_count; i++) {
     if (weights->sources[i].release) weights->sources[i].release(weights->sources[i].owner);
@@ -66,6 +52,7 @@ void rung_weights_release(rung_weights *weights) {
   rung_host_free(host, RUNG_MEMORY_host, weights->table, weights->table_size * sizeof *weights->table);
   rung_arena_finish(&weights->arena);
   rung_mutex_finish(&weights->lock);
+  rung_mutex_finish(&weights->change);
   rung_host_free(host, RUNG_MEMORY_host, weights, sizeof *weights);
   rung_host_release(host);
 }
@@ -148,7 +135,8 @@ rung_status rung_weights_size(rung_type type, int rank, const int64_t *extent, r
   return RUNG_OK;
 }
 
-static rung_status make_slot(rung_weights *weights, const rung_tensor_desc *desc, rung_error *error, slot **out_slot) {
+static rung_status make_slot(rung_weights *weights, const rung_tensor_desc *desc, rung_error *error,
+                             rung_slot **out_slot) {
   uint64_t bytes = 0;
   const rung_status status = rung_weights_size(desc->type, desc->rank, desc->extent, error, &bytes);
   if (status) return rung_fail_prefix(error, status, "tensor '%.*s'", (int)desc->name_length, desc->name);
@@ -159,7 +147,7 @@ static rung_status make_slot(rung_weights *weights, const rung_tensor_desc *desc
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "tensor '%.*s' is there already", (int)desc->name_length,
                      desc->name);
   }
-  slot *s = (slot *)rung_arena_alloc(&weights->arena, sizeof *s);
+  rung_slot *s = (rung_slot *)rung_arena_alloc(&weights->arena, sizeof *s);
   const char *name = rung_arena_text(&weights->arena, desc->name, desc->name_length);
   if (!s || !name ||
       !rung_host_grow(weights->host, (void **)&weights->slots, &weights->capacity, weights->count + 1,
@@ -194,15 +182,19 @@ static rung_status check_place(const rung_weights *weights, const char *name, si
   return RUNG_OK;
 }
 
-static void place(const rung_weights *weights, rung_tensor_entry *entry, int source, uint64_t offset) {
-  entry->source = source;
-  entry->offset = offset;
-  entry->data = weights->sources[source].map->data + offset;
+static void place(const rung_weights *weights, rung_slot *s, int source, uint64_t offset) {
+  s->entry.source = source;
+  s->entry.offset = offset;
+  s->entry.data = weights->sources[source].map->data + offset;
+  s->first.entry = &s->entry;
+  s->first.data = s->entry.data;
+  atomic_init(&s->first.references, 1); /* the store's, which stays */
+  s->now = &s->first;
 }
 
-rung_status rung_weights_declare(rung_weights *weights, const rung_tensor_desc *desc, rung_error *error,
-                                 const rung_tensor_entry **out_entry) {
-  slot *s = NULL;
+rung_status rung_weights_declare_desc(rung_weights *weights, const rung_tensor_desc *desc, rung_error *error,
+                                      const rung_tensor_entry **out_entry) {
+  rung_slot *s = NULL;
   RUNG_TRY(make_slot(weights, desc, error, &s));
   if (out_entry) *out_entry = &s->entry;
   return RUNG_OK;
@@ -214,42 +206,60 @@ rung_status rung_weights_add(rung_weights *weights, const rung_tensor_desc *desc
   const rung_status status = rung_weights_size(desc->type, desc->rank, desc->extent, error, &bytes);
   if (status) return rung_fail_prefix(error, status, "tensor '%.*s'", (int)desc->name_length, desc->name);
   RUNG_TRY(check_place(weights, desc->name, desc->name_length, bytes, source, offset, error));
-  slot *s = NULL;
+  rung_slot *s = NULL;
   RUNG_TRY(make_slot(weights, desc, error, &s));
-  place(weights, &s->entry, source, offset);
+  place(weights, s, source, offset);
   if (out_entry) *out_entry = &s->entry;
   return RUNG_OK;
 }
 
 rung_status rung_weights_fill(rung_weights *weights, const rung_tensor_entry *entry, int source, uint64_t offset,
                               rung_error *error) {
-  slot *s = weights->slots[entry->index];
-  if (s->entry.data) return rung_fail(error, RUNG_INVALID_ARGUMENT, "tensor '%s' has a value already", entry->name);
+  rung_slot *s = rung_slot_of(weights, entry);
+  if (s->now) return rung_fail(error, RUNG_INVALID_ARGUMENT, "tensor '%s' has a value already", entry->name);
   RUNG_TRY(check_place(weights, entry->name, strlen(entry->name), entry->bytes, source, offset, error));
-  place(weights, &s->entry, source, offset);
+  place(weights, s, source, offset);
   return RUNG_OK;
+}
+
+/* What a caller makes by hand, without a file. */
+rung_status rung_weights_declare(rung_weights *weights, const char *name, rung_type type, int rank,
+                                 const int64_t *extent, rung_error *error) {
+  if (!weights || !name || !name[0] || (rank > 0 && !extent))
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "declare: weights, a name and extents are required");
+  if (rank < 0 || rank > RUNG_MAX_RANK)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "tensor '%s': rank %d, at most %d", name, rank, RUNG_MAX_RANK);
+  if (rung_weights_attached(weights))
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "tensor '%s' is declared after a view was made of the store", name);
+  rung_tensor_desc desc = {.name = name, .name_length = strlen(name), .type = type, .rank = rank};
+  if (rank) memcpy(desc.extent, extent, (size_t)rank * sizeof *extent);
+  return rung_weights_declare_desc(weights, &desc, error, NULL);
 }
 
 /* ---- identity */
 
 rung_status rung_weights_identity(rung_weights *weights, const rung_tensor_entry *entry, rung_error *error,
                                   rung_hash *out_hash) {
-  if (!entry->data) return rung_fail(error, RUNG_NOT_LOADED, "tensor '%s' has no value", entry->name);
-  slot *s = weights->slots[entry->index];
+  rung_tensor_value *value = rung_weights_value(weights, entry);
+  if (!value) return rung_fail(error, RUNG_NOT_LOADED, "tensor '%s' has no value", entry->name);
   rung_mutex_lock(&weights->lock);
-  bool known = s->identified;
-  if (known) *out_hash = s->identity;
+  bool known = value->identified;
+  if (known) *out_hash = value->identity;
   rung_mutex_unlock(&weights->lock);
-  if (known) return RUNG_OK;
+  if (known) {
+    rung_tensor_value_release(weights, value);
+    return RUNG_OK;
+  }
   /* Read outside the lock: two threads may do it at once and come to the same. The words are part of stored keys. */
-  const rung_hash content = rung_hash_bytes(entry->data, (size_t)entry->bytes);
+  const rung_hash content = rung_hash_bytes(value->data, (size_t)entry->bytes);
   uint64_t words[4 + RUNG_MAX_RANK] = {(uint64_t)entry->type, (uint64_t)entry->rank, content.low, content.high};
   for (int i = 0; i < entry->rank; i++) words[4 + i] = (uint64_t)entry->extent[i];
   const rung_hash identity = rung_hash_bytes(words, sizeof words);
   rung_mutex_lock(&weights->lock);
-  s->identity = identity;
-  s->identified = true;
+  value->identity = identity;
+  value->identified = true;
   rung_mutex_unlock(&weights->lock);
+  rung_tensor_value_release(weights, value);
   *out_hash = identity;
   return RUNG_OK;
 }
@@ -286,7 +296,7 @@ void rung_weights_will_need(const rung_weights *weights, const rung_tensor_entry
 
 rung_status rung_weights_account(rung_weights *weights, const rung_tensor_entry *entry, rung_error *error) {
   if (!rung_weights_can_let_go(weights, entry)) return RUNG_OK;
-  slot *s = weights->slots[entry->index];
+  rung_slot *s = rung_slot_of(weights, entry);
   rung_mutex_lock(&weights->lock);
   rung_status status = RUNG_OK;
   if (!s->accounted) status = rung_host_account(weights->host, RUNG_MEMORY_weights, entry->bytes, error);
@@ -297,7 +307,7 @@ rung_status rung_weights_account(rung_weights *weights, const rung_tensor_entry 
 
 void rung_weights_unaccount(rung_weights *weights, const rung_tensor_entry *entry) {
   if (!rung_weights_can_let_go(weights, entry)) return;
-  slot *s = weights->slots[entry->index];
+  rung_slot *s = rung_slot_of(weights, entry);
   rung_mutex_lock(&weights->lock);
   if (s->accounted && --s->accounted == 0) rung_host_unaccount(weights->host, RUNG_MEMORY_weights, entry->bytes);
   rung_mutex_unlock(&weights->lock);
@@ -314,7 +324,7 @@ bool rung_weights_at(const rung_weights *weights, size_t index, rung_weights_inf
                                   .type = entry->type,
                                   .rank = entry->rank,
                                   .bytes = entry->bytes,
-                                  .loaded = entry->data != NULL};
+                                  .loaded = rung_weights_is_loaded(weights, entry)};
   memcpy(out_info->extent, entry->extent, sizeof out_info->extent);
   return true;
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * The store of named tensors behind rung_weights: entries, where their bytes come from, and what of them must stay.
+ * The store of named tensors behind rung_weights: entries, where their bytes come from, what was set in their place,
+ * and what of them must stay.
  *
- * Building (add_source, add, declare, fill) is for one thread, before the store is shared. Look-up, identity, account
- * and let_go may be called from many. No kernels, no packed forms: those are keyed by identities and live in the
- * runtime. */
+ * Building (add_source, add, declare_desc, fill) is for one thread, before the store is shared. Look-up, values,
+ * identity, account and let_go may be called from many. No kernels, no packed forms: those are keyed by values and live
+ * in the runtime.
+ *
+ * Two locks. `change` is held by whoever makes a generation: sets, packs, commits; it may be held for long. The store's
+ * own is short. Order: change, the host's, the store's. */
 #ifndef RUNG_WEIGHTS_STORE_H
 #define RUNG_WEIGHTS_STORE_H
 
 #include <rung/weights.h>
+#include <stdatomic.h>
 
 #include "base/hash.h"
 #include "base/map_file.h"
@@ -19,11 +24,22 @@ typedef struct rung_tensor_entry {
   rung_type type;
   int rank;
   int64_t extent[RUNG_MAX_RANK];
-  const void
-      *data; /* NULL: declared only. As aligned as its source: GGUF keeps 8 bytes at least, other formats nothing */
+  const void *data; /* in its source, whatever was set since; NULL: declared only. As aligned as its source: GGUF keeps
+                     * 8 bytes at least, other formats nothing */
   uint64_t bytes;
   uint64_t offset; /* of data in its source, for messages and slices */
 } rung_tensor_entry;
+
+/* The content of a tensor in some generations: what its source holds, or what was set. Counted, and never changed once
+ * it is published, so that a form can be keyed by the values it was made from. */
+typedef struct rung_tensor_value {
+  atomic_int references;
+  const rung_tensor_entry *entry;
+  const void *data;
+  bool set;        /* a copy of its own, class weights, which goes with the last reference; else its source's bytes */
+  bool identified; /* with identity, under the store's lock */
+  rung_hash identity;
+} rung_tensor_value;
 
 /* Where bytes come from. `map` may be of any kind, and belongs to `owner`, which the store lets go of by release(owner)
  * when it ends (both NULL: the caller keeps the map alive). */
@@ -33,7 +49,6 @@ typedef struct rung_weights_source {
   void (*release)(void *owner);
 } rung_weights_source;
 
-rung_status rung_weights_create(rung_host *host, rung_error *error, rung_weights **out_weights);
 rung_host *rung_weights_host(const rung_weights *weights);
 /* On failure the owner stays the caller's. */
 rung_status rung_weights_add_source(rung_weights *weights, const rung_weights_source *source, rung_error *error,
@@ -50,8 +65,8 @@ typedef struct rung_tensor_desc {
   int64_t extent[RUNG_MAX_RANK];
 } rung_tensor_desc;
 /* A tensor without a value. INVALID_ARGUMENT if the name is taken. out_entry NULL allowed. */
-rung_status rung_weights_declare(rung_weights *weights, const rung_tensor_desc *desc, rung_error *error,
-                                 const rung_tensor_entry **out_entry);
+rung_status rung_weights_declare_desc(rung_weights *weights, const rung_tensor_desc *desc, rung_error *error,
+                                      const rung_tensor_entry **out_entry);
 /* A tensor whose bytes lie at `offset` of a source. */
 rung_status rung_weights_add(rung_weights *weights, const rung_tensor_desc *desc, int source, uint64_t offset,
                              rung_error *error, const rung_tensor_entry **out_entry);
@@ -63,14 +78,70 @@ rung_status rung_weights_fill(rung_weights *weights, const rung_tensor_entry *en
 const rung_tensor_entry *rung_weights_find(const rung_weights *weights, const char *name);
 const rung_tensor_entry *rung_weights_entry(const rung_weights *weights, size_t index);
 
-/* The identity of a tensor's content: type, extents and bytes; reads them all the first time. NOT_LOADED if declared
- * only. */
+/* ---- values (values.c) */
+
+/* What the store holds for a tensor in its current generation, retained; NULL: no value. */
+rung_tensor_value *rung_weights_value(rung_weights *weights, const rung_tensor_entry *entry);
+bool rung_weights_is_loaded(const rung_weights *weights, const rung_tensor_entry *entry);
+void rung_tensor_value_retain(rung_tensor_value *value); /* NULL allowed */
+void rung_tensor_value_release(rung_weights *weights, rung_tensor_value *value);
+/* The same, of the set that waits for a commit; not retained: under `change`. */
+rung_tensor_value *rung_weights_pending(const rung_weights *weights, const rung_tensor_entry *entry);
+/* The current value, not retained: under `change` or the host's lock. */
+rung_tensor_value *rung_weights_now(const rung_weights *weights, const rung_tensor_entry *entry);
+
+/* What a caller sets: numbers of `type`, f32 or the tensor's own, for the elements from byte `offset` of the tensor's
+ * own layout on. */
+typedef struct rung_weight_write {
+  const char *name;
+  bool whole; /* all elements, no more and no fewer; offset is 0 */
+  uint64_t offset;
+  rung_type type;
+  const void *data;
+  uint64_t bytes; /* of data */
+} rung_weight_write;
+/* A value with the write done: `pending`, changed where it is, if there is one; else a new one, which what `base` holds
+ * goes into first where the write is of a range. */
+rung_status rung_tensor_value_write(rung_weights *weights, const rung_tensor_entry *entry,
+                                    const rung_tensor_value *base, rung_tensor_value *pending,
+                                    const rung_weight_write *write, rung_error *error, rung_tensor_value **out_value);
+/* A value of `entry` with these bytes of the entry's own type copied. */
+rung_status rung_tensor_value_copy(rung_weights *weights, const rung_tensor_entry *entry, const void *data,
+                                   rung_error *error, rung_tensor_value **out_value);
+typedef struct rung_weight_read {
+  const char *name;
+  uint64_t offset;
+  rung_type type;
+  void *out;
+  uint64_t bytes; /* of out */
+} rung_weight_read;
+rung_status rung_tensor_value_read(const rung_tensor_entry *entry, const rung_tensor_value *value,
+                                   const rung_weight_read *read, rung_error *error);
+/* Makes the pending sets the current generation; under `change` and the host's lock. Allocates and frees nothing:
+ * afterwards rung_weights_pending is the value that each set took the place of, to be dropped by
+ * rung_weights_drop_pending without the host's lock. */
+void rung_weights_publish(rung_weights *weights);
+void rung_weights_drop_pending(rung_weights *weights);
+bool rung_weights_has_pending(const rung_weights *weights);   /* under change */
+uint64_t rung_weights_set_bytes(const rung_weights *weights); /* of all values set that are still held */
+
+void rung_weights_lock_change(rung_weights *weights);
+void rung_weights_unlock_change(rung_weights *weights);
+/* One object that the runtime hangs on a store, let go of with it. The first one given stays; *out is what is there. */
+void rung_weights_attach(rung_weights *weights, void *object, void (*destroy)(void *object), void **out);
+void *rung_weights_attached(const rung_weights *weights); /* NULL: none */
+
+/* The identity of what the store holds for a tensor: type, extents and bytes; reads them all the first time. NOT_LOADED
+ * if declared only. */
 rung_status rung_weights_identity(rung_weights *weights, const rung_tensor_entry *entry, rung_error *error,
                                   rung_hash *out_hash);
 
 /* Are the entry's bytes mapped pages of ours, which can be let go and fetched again? Not so for the caller's memory and
  * for copies: a report lists those. */
 bool rung_weights_can_let_go(const rung_weights *weights, const rung_tensor_entry *entry);
+static inline bool rung_tensor_value_can_let_go(const rung_weights *weights, const rung_tensor_value *value) {
+  return !value->set && rung_weights_can_let_go(weights, value->entry);
+}
 /* Lets go of the pages of bytes [offset, offset + bytes) of a tensor, 0 where that cannot be done; returns the bytes
  * let go. Slices in ascending order leave no page behind but those that tensors share. */
 uint64_t rung_weights_let_go(const rung_weights *weights, const rung_tensor_entry *entry, uint64_t offset,

@@ -212,7 +212,8 @@ static rung_status memory_scenario(memory_job *j, rung_error *error) {
   r->file_backed = memory_of_process("RssFile");
   r->held = rung_host_memory(j->host);
   r->peak = rung_host_peak(j->host);
-  for (const rung_pinned *p = j->model->view->pinned; p; p = p->next) r->in_place += p->copy ? 0 : p->entry->bytes;
+  for (const rung_pinned *p = j->model->view->derived->pinned; p; p = p->next)
+    r->in_place += p->copy ? 0 : p->value->entry->bytes;
   r->metadata = rung_gguf_data_offset(j->model->gguf);
   const int32_t last = r->last;
   const uint64_t allocations = rung_host_allocations(j->host), commits = rung_host_commits(j->host);

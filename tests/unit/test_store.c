@@ -65,7 +65,7 @@ static void test_names(void) {
     snprintf(name, sizeof name, "blk.%d.weight and more", i);
     rung_tensor_desc desc = desc_of(name, RUNG_TYPE_F32, 2, i, 3);
     desc.name_length = strlen(name) - 9; /* need not be terminated */
-    CHECK_OK(rung_weights_declare(w, &desc, &error, &entries[i]));
+    CHECK_OK(rung_weights_declare_desc(w, &desc, &error, &entries[i]));
   }
   CHECK_EQ_I64(rung_weights_count(w), MANY);
   for (int i = 0; i < MANY; i++) {
@@ -78,7 +78,7 @@ static void test_names(void) {
   }
   CHECK(!rung_weights_find(w, "blk.2000.weight") && !rung_weights_find(w, "") && !rung_weights_find(w, NULL));
   const rung_tensor_desc again = desc_of("blk.7.weight", RUNG_TYPE_F32, 1, 1, 0);
-  CHECK_STATUS(rung_weights_declare(w, &again, &error, NULL), RUNG_INVALID_ARGUMENT);
+  CHECK_STATUS(rung_weights_declare_desc(w, &again, &error, NULL), RUNG_INVALID_ARGUMENT);
   CHECK(strstr(error.message, "blk.7.weight") != NULL);
   rung_weights_info info;
   CHECK(rung_weights_at(w, 5, &info) && !rung_weights_at(w, MANY, &info));
@@ -128,10 +128,10 @@ static void test_sources(void) {
   CHECK_STATUS(rung_weights_add(w, &desc, 0, 65, &error, NULL), RUNG_OUT_OF_RANGE);
   desc.extent[1] = -3;
   CHECK_STATUS(rung_weights_add(w, &desc, 0, 0, &error, NULL), RUNG_INVALID_ARGUMENT);
-  CHECK_STATUS(rung_weights_declare(w, &desc, &error, NULL), RUNG_INVALID_ARGUMENT);
+  CHECK_STATUS(rung_weights_declare_desc(w, &desc, &error, NULL), RUNG_INVALID_ARGUMENT);
   CHECK(strstr(error.message, "'x'") && rung_weights_count(w) == 1); /* nothing half-done */
   desc.extent[1] = 3;
-  CHECK_OK(rung_weights_declare(w, &desc, &error, &late));
+  CHECK_OK(rung_weights_declare_desc(w, &desc, &error, &late));
   CHECK(late && !late->data && late->source == -1);
   rung_hash hash;
   CHECK_STATUS(rung_weights_identity(w, late, &error, &hash), RUNG_NOT_LOADED);
