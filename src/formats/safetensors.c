@@ -110,6 +110,7 @@ static rung_status read_shape(const reader *r, rung_json value, record *t) {
 static rung_status read_offsets(const reader *r, rung_json value, record *t) {
   int64_t offset[2];
   int count = 0;
+  if (rung_json_kind_of(value) != RUNG_JSON_ARRAY) return bad_field(r, t, value, "a list of two offsets");
   rung_json_walk walk = rung_json_begin(value);
   for (rung_json item; rung_json_next(&walk, NULL, &item); count++)
     if (count == 2 || !read_count(item, &offset[count])) return bad_field(r, t, item, "the first of two offsets");
@@ -181,7 +182,7 @@ static rung_status check_metadata(const reader *r, rung_json value) {
 static rung_status read_header(reader *r) {
   rung_json header;
   RUNG_TRY(rung_json_check((const char *)r->map->data + PREFIX, (size_t)(r->data - PREFIX), PREFIX, r->error, &header));
-  if (rung_json_kind_of(header) != RUNG_JSON_OBJECT)
+  if (r->map->data[PREFIX] != '{')
     return rung_fail(r->error, RUNG_CORRUPT_FILE, "the header at offset %d is no object", PREFIX);
   const size_t most = rung_json_count(header);
   r->records = (record *)rung_arena_array(&r->arena, most, sizeof *r->records);
