@@ -106,6 +106,12 @@ RUNG_API RUNG_CHECKED rung_status rung_context_create(rung_template *template_, 
                                                       const rung_context_options *options, rung_error *error,
                                                       rung_context **out_context);
 RUNG_API void rung_context_destroy(rung_context *context);
+/* Another context that goes on where this one is: the same template (and with it policy), view and program, the same
+ * options, the random generator where it stands, a copy of the states with all they hold (rung_state_clone), and the
+ * extents that were set. Inputs and outputs are bound anew, results are not taken along, nor is the trace. Both
+ * contexts are independent afterwards: for each the next run gives the same bits. Called by the context's thread. */
+RUNG_API RUNG_CHECKED rung_status rung_context_clone(const rung_context *context, rung_error *error,
+                                                     rung_context **out_context);
 /* Makes `program` (of the context's template) the one that runs: builds forms of weights that are missing in the view
  * and grows the arena's reservation. States and the random generator go on. */
 RUNG_API RUNG_CHECKED rung_status rung_context_use(rung_context *context, rung_program *program);

@@ -25,6 +25,9 @@ typedef struct rung_state_options {
 RUNG_API rung_state_options rung_state_options_default(void);
 RUNG_API RUNG_CHECKED rung_status rung_state_create(rung_template *template_, const rung_state_options *options,
                                                     rung_error *error, rung_state **out_state);
+/* Another state of the same template, sizes and contents, which goes its own way from now on. Not while a run uses it.
+ */
+RUNG_API RUNG_CHECKED rung_status rung_state_clone(const rung_state *state, rung_error *error, rung_state **out_state);
 RUNG_API void rung_state_retain(rung_state *state);
 RUNG_API void rung_state_release(rung_state *state);
 

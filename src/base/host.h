@@ -50,6 +50,8 @@ rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_c
 rung_status rung_region_commit(rung_region *region, size_t offset, size_t bytes, rung_error *error);
 /* Gives back whole pages inside the range. */
 void rung_region_decommit(rung_region *region, size_t offset, size_t bytes);
+/* Commits in `to`, of the same size, what is committed in `from`, and copies it. */
+rung_status rung_region_copy(rung_region *to, const rung_region *from, rung_error *error);
 void rung_region_finish(rung_region *region);
 size_t rung_host_page(const rung_host *host); /* 4096 where the allocator has no pages */
 bool rung_host_has_pages(const rung_host *host);

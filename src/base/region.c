@@ -149,6 +149,24 @@ void rung_region_decommit(rung_region *region, size_t offset, size_t bytes) {
   }
 }
 
+rung_status rung_region_copy(rung_region *to, const rung_region *from, rung_error *error) {
+  if (to->reserved != from->reserved || to->heap != from->heap)
+    return rung_fail(error, RUNG_INTERNAL, "region: a copy between %zu and %zu bytes", from->reserved, to->reserved);
+  if (from->heap) {
+    memcpy(to->base, from->base, from->reserved);
+    return RUNG_OK;
+  }
+  if (!from->base) return RUNG_OK;
+  const size_t page = rung_host_page(from->host), end = from->reserved / page;
+  for (size_t at = next_page(from, 0, end, true); at < end;) {
+    const size_t stop = next_page(from, at, end, false);
+    RUNG_TRY(rung_region_commit(to, at * page, (stop - at) * page, error));
+    memcpy(to->base + at * page, from->base + at * page, (stop - at) * page);
+    at = next_page(from, stop, end, true);
+  }
+  return RUNG_OK;
+}
+
 void rung_region_finish(rung_region *region) {
   if (!region || !region->host) return;
   rung_host *host = region->host;
