@@ -20,6 +20,7 @@
 #include <rung/source.h>
 #include <rung/state.h>
 #include <rung/status.h>
+#include <rung/store.h>
 #include <rung/tensor.h>
 #include <rung/trace.h>
 #include <rung/weights.h>

@@ -81,6 +81,10 @@ static rung_status open_file(rung_map *map, int file, const rung_source *source,
   if (!S_ISREG(info.st_mode))
     return rung_fail(error, RUNG_UNSUPPORTED, "%s: not a regular file; hand its bytes in as memory or a read callback",
                      name);
+  map->stamp = (rung_stamp){.device = (uint64_t)info.st_dev,
+                            .inode = (uint64_t)info.st_ino,
+                            .bytes = (uint64_t)info.st_size,
+                            .modified_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec};
   if (source->mode == RUNG_SOURCE_COPY) return read_whole(map, (uint64_t)info.st_size, fetch_file, &file, name, error);
   return map_pages(map, file, (uint64_t)info.st_size, name, error);
 }

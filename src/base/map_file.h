@@ -7,6 +7,12 @@
 
 #include "base/host.h"
 
+/* What a file is known by while nobody changes it. */
+typedef struct rung_stamp {
+  uint64_t device, inode, bytes;
+  int64_t modified_ns; /* wall clock */
+} rung_stamp;
+
 typedef struct rung_map {
   rung_host *host;
   const uint8_t *data;
@@ -15,6 +21,7 @@ typedef struct rung_map {
   void *base; /* what to unmap or free */
   size_t base_bytes;
   rung_memory_class class_; /* of heap copies */
+  rung_stamp stamp;         /* of a file; inode 0: the source is none */
 } rung_map;
 
 rung_status rung_map_open(rung_map *map, rung_host *host, const rung_source *source, rung_error *error);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,6 +59,7 @@ rung_status rung_writer_open(rung_host *host, const char *path, rung_error *erro
     writer_free(writer);
     return status;
   }
+  (void)flock(writer->file, LOCK_EX | LOCK_NB); /* who cleans up sees that somebody is at work (folder.c) */
   *out_writer = writer;
   return RUNG_OK;
 }

@@ -124,7 +124,15 @@ static inline const rung_node *rung_graph_producer(const rung_graph *g, uint32_t
 
 /* 128-bit hash over the canonical encoding (op names, attributes, types, structure, symbols; not labels). */
 struct rung_hash;
+enum { RUNG_GRAPH_ENCODING = 1 }; /* its version */
 rung_status rung_graph_encode(const rung_graph *graph, rung_text *out);
+/* What the encoding leaves out and a stored graph should keep: the order of symbols, those that nothing uses, labels.
+ */
+rung_status rung_graph_encode_notes(const rung_graph *graph, rung_text *out);
+/* Reads an encoding back (decode.c). The bytes are not trusted: what is malformed is refused with CORRUPT_FILE and its
+ * offset. notes NULL: no labels, symbols as the encoding has them. */
+rung_status rung_graph_decode(rung_host *host, const void *data, uint64_t bytes, const void *notes,
+                              uint64_t notes_bytes, rung_error *error, rung_graph **out_graph);
 rung_status rung_graph_hash(const rung_graph *graph, struct rung_hash *out_hash, rung_error *error);
 /* The text form into a buffer (printing is public in rung/graph.h). */
 void rung_graph_print_text(const rung_graph *graph, rung_text *out);

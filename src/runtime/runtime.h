@@ -30,6 +30,11 @@ struct rung_template {
   rung_text explain;
 };
 
+/* A template of a graph that is optimised already (stored compiles); takes the graph if it succeeds. */
+rung_status rung_template_take(rung_device *device, rung_graph *graph, const rung_compile_options *options,
+                               const char *explain, size_t explain_bytes, rung_error *error,
+                               rung_template **out_template);
+
 struct rung_program {
   atomic_int references;
   rung_template *template_;

@@ -20,35 +20,59 @@ static rung_status optimise(rung_template *t, const rung_graph *graph, rung_erro
   return rung_text_status(&t->explain, error);
 }
 
+/* All but the graph. */
+static rung_status create(rung_device *device, const rung_compile_options *o, rung_error *error,
+                          rung_template **out_template) {
+  if (o->size != sizeof *o)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: options.size is %zu, expected %zu", o->size, sizeof *o);
+  if (o->threads < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: %d threads", o->threads);
+  rung_host *host = device->host;
+  rung_template *t = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *t, 0);
+  if (!t) return rung_fail(error, RUNG_OUT_OF_MEMORY, "template: out of memory");
+  if (!rung_mutex_init(&t->lock)) {
+    rung_host_free(host, RUNG_MEMORY_host, t, sizeof *t);
+    return rung_fail(error, RUNG_SYSTEM, "template: no lock");
+  }
+  atomic_init(&t->references, 1);
+  rung_device_retain(device);
+  t->device = device;
+  t->options = *o;
+  t->threads = o->threads ? o->threads : device->threads;
+  rung_text_init(&t->explain, host);
+  if (t->threads > rung_pool_threads(device->pool)) rung_pool_ensure(device->pool, host, t->threads);
+  *out_template = t;
+  return RUNG_OK;
+}
+
 rung_status rung_template_create(rung_device *device, const rung_graph *graph, const rung_compile_options *options,
                                  rung_error *error, rung_template **out_template) {
   const rung_compile_options o = options ? *options : rung_compile_options_default();
   if (!device || !graph || !out_template)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: device, graph and out_template are required");
-  if (o.size != sizeof o)
-    return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: options.size is %zu, expected %zu", o.size, sizeof o);
   if (rung_graph_status(graph)) return rung_fail(error, rung_graph_status(graph), "%s", rung_graph_message(graph));
-  if (o.threads < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: %d threads", o.threads);
-  rung_host *host = device->host;
-  rung_template *t = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *t, 0);
-  if (!t) return rung_fail(error, RUNG_OUT_OF_MEMORY, "template: out of memory");
-  atomic_init(&t->references, 1);
-  rung_device_retain(device);
-  t->device = device;
-  t->options = o;
-  t->threads = o.threads ? o.threads : device->threads;
-  rung_text_init(&t->explain, host);
-  rung_status status = rung_mutex_init(&t->lock) ? RUNG_OK : rung_fail(error, RUNG_SYSTEM, "template: no lock");
-  if (!status) {
-    status = optimise(t, graph, error);
-    if (!status && t->threads > rung_pool_threads(device->pool)) rung_pool_ensure(device->pool, host, t->threads);
-  } else {
-    t->graph = NULL;
-  }
+  rung_template *t;
+  RUNG_TRY(create(device, &o, error, &t));
+  const rung_status status = optimise(t, graph, error);
   if (status) {
     rung_template_release(t);
     return status;
   }
+  *out_template = t;
+  return RUNG_OK;
+}
+
+rung_status rung_template_take(rung_device *device, rung_graph *graph, const rung_compile_options *options,
+                               const char *explain, size_t explain_bytes, rung_error *error,
+                               rung_template **out_template) {
+  rung_template *t;
+  RUNG_TRY(create(device, options, error, &t));
+  rung_text_add(&t->explain, explain, explain_bytes);
+  const rung_status status = rung_text_status(&t->explain, error);
+  if (status) {
+    rung_template_release(t);
+    return status;
+  }
+  t->graph = graph;
   *out_template = t;
   return RUNG_OK;
 }

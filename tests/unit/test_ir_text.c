@@ -14,6 +14,8 @@ static rung_status parse(const char *text, rung_error *error, rung_graph **out) 
   return rung_graph_parse(host, text, strlen(text), error, out);
 }
 
+static bool encoded_way(const rung_graph *g, const char *text);
+
 static void check_round_trip(const char *text) {
   rung_error error;
   rung_graph *g = NULL;
@@ -26,6 +28,7 @@ static void check_round_trip(const char *text) {
   }
   CHECK_OK(rung_graph_print(g, &error, &again, &bytes));
   CHECK_STR(again, text);
+  CHECK(encoded_way(g, text));
   rung_text_free(host, again, bytes);
   rung_graph_destroy(g);
 }
@@ -334,7 +337,32 @@ static rung_graph *copied(const rung_graph *from) {
 
 static bool hash(const rung_graph *g, rung_hash *out) { return g && !rung_graph_hash(g, out, NULL); }
 
-/* Prints, parses, copies, hashes and verifies; false if something ran out of memory. */
+/* Encodes with notes and reads that back: the same text, labels and unused symbols included. False without memory. */
+static bool encoded_way(const rung_graph *g, const char *text) {
+  rung_text code, notes;
+  rung_text_init(&code, host);
+  rung_text_init(&notes, host);
+  rung_error error = {RUNG_OK, ""};
+  rung_graph *decoded = NULL;
+  char *again = NULL;
+  size_t bytes = 0;
+  const bool ok = !rung_graph_encode(g, &code) && !rung_graph_encode_notes(g, &notes) &&
+                  !rung_graph_decode(host, code.data, code.length, notes.data, notes.length, &error, &decoded) &&
+                  !rung_graph_print(decoded, &error, &again, &bytes);
+  if (ok) {
+    CHECK_STR(again, text);
+    CHECK_EQ_I64(decoded->checks, g->checks);
+  } else if (error.status && error.status != RUNG_OUT_OF_MEMORY) {
+    TEST_FAIL_("%s\n%s", error.message, text);
+  }
+  rung_text_free(host, again, bytes);
+  rung_graph_destroy(decoded);
+  rung_text_finish(&code);
+  rung_text_finish(&notes);
+  return ok;
+}
+
+/* Prints, parses, copies, encodes, hashes and verifies; false if something ran out of memory. */
 static bool whole_way(const rung_graph *g) {
   char *text = NULL, *again = NULL;
   size_t bytes = 0, again_bytes = 0;
@@ -345,7 +373,7 @@ static bool whole_way(const rung_graph *g) {
   const bool ok = copy && !rung_graph_verify(g, &error) && !rung_graph_print(g, &error, &text, &bytes) &&
                   !rung_graph_parse(host, text, bytes, &error, &parsed) &&
                   !rung_graph_print(parsed, &error, &again, &again_bytes) && hash(g, &a) && hash(parsed, &b) &&
-                  hash(copy, &c);
+                  hash(copy, &c) && encoded_way(g, text);
   if (ok) {
     CHECK_STR(again, text);
     CHECK(rung_hash_equal(a, b));
