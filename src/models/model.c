@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/tokenizer_json.h"
 #include "formats/safetensors.h"
 
 rung_model_options rung_model_options_default(void) {
@@ -312,7 +313,7 @@ rung_status rung_model_tokenizer(rung_model *m, rung_error *error, const rung_to
   rung_status status = RUNG_OK;
   if (!m->tokenizer)
     status = m->gguf ? rung_gguf_tokenizer(m->gguf, error, &m->tokenizer)
-                     : rung_fail(error, RUNG_UNSUPPORTED, "%s: tokenizer.json is not read yet", m->folder->path);
+                     : rung_tokenizer_json_folder(m->host, m->folder->path, error, &m->tokenizer);
   *out_tokenizer = m->tokenizer;
   rung_mutex_unlock(&m->lock);
   return status;

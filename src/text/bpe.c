@@ -2,6 +2,7 @@
  * Byte-level BPE (Sennrich et al. 2016; the byte alphabet is GPT-2's): text is cut into words, a word into bytes, and
  * the pair of neighbours whose merge was learnt first is joined until no pair is known. Each byte is written as one
  * printable character in token texts; the merge loop works on ids and never sees that. */
+#include "text/bytes.h"
 #include "text/heap.h"
 #include "text/model.h"
 #include "text/pretokenise.h"
@@ -14,7 +15,8 @@ typedef struct pair {
 } pair;
 
 typedef struct bpe {
-  rung_pretokeniser *pre;
+  rung_cutter *cutter;
+  bool ignore_merges;
   int32_t bytes[256]; /* the token of each byte, or NONE: such bytes are left out */
   /* Merge number r, best first, joins pairs[r] to results[r]. */
   uint32_t merges;
@@ -23,27 +25,13 @@ typedef struct bpe {
   rung_slots slots;
 } bpe;
 
-/* ---- the byte alphabet: printable Latin-1 stands for itself, the other 68 bytes for U+0100 onwards in order ---- */
-
-static bool stands_for_itself(uint32_t c) { return (c > 32 && c < 127) || (c > 160 && c < 256 && c != 173); }
-
-static uint32_t character_of_byte(uint8_t byte) {
-  if (stands_for_itself(byte)) return byte;
-  return 256u + (byte <= 32 ? byte : byte <= 160 ? byte - 127u + 33u : 67u);
-}
-static int byte_of_character(uint32_t c) {
-  if (c < 256) return stands_for_itself(c) ? (int)c : -1;
-  const uint32_t n = c - 256;
-  return n <= 32 ? (int)n : n <= 66 ? (int)(n - 33 + 127) : n == 67 ? 173 : -1;
-}
-
 static void piece(const char *text, size_t length, rung_text *out) {
   char buffer[64];
   size_t filled = 0;
   for (size_t at = 0; at < length;) {
     uint32_t c = 0;
     const int n = rung_utf8_read((const uint8_t *)text + at, length - at, &c);
-    const int byte = n > 0 ? byte_of_character(c) : -1;
+    const int byte = n > 0 ? rung_byte_of_character(c) : -1;
     const size_t step = n > 0 ? (size_t)n : 1;
     if (filled + 4 > sizeof buffer) {
       rung_text_add(out, buffer, filled);
@@ -146,10 +134,11 @@ static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *de
   bpe *b = rung_host_alloc(vocab->host, RUNG_MEMORY_host, sizeof *b, 0);
   if (!b) return rung_fail(error, RUNG_OUT_OF_MEMORY, "byte-level BPE");
   *out_self = b;
-  RUNG_TRY(rung_pretokeniser_create(vocab->host, desc->pre, error, &b->pre));
+  RUNG_TRY(rung_pretokeniser_create(vocab->host, desc->pre, error, &b->cutter));
+  b->ignore_merges = rung_pretokeniser_ignores_merges(desc->pre);
   for (int byte = 0; byte < 256; byte++) {
     uint8_t text[4];
-    const int n = rung_utf8_write(character_of_byte((uint8_t)byte), text);
+    const int n = rung_utf8_write(rung_character_of_byte((uint8_t)byte), text);
     b->bytes[byte] = rung_vocab_find(vocab, (const char *)text, (size_t)n);
   }
   return read_merges(b, vocab, desc, error);
@@ -158,7 +147,7 @@ static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *de
 static void destroy(const rung_vocab *vocab, void *self) {
   bpe *b = self;
   if (!b) return;
-  rung_pretokeniser_destroy(b->pre);
+  rung_cutter_destroy(b->cutter);
   rung_slots_finish(&b->slots, vocab->host);
   if (b->pairs) rung_host_free(vocab->host, RUNG_MEMORY_host, b->pairs, b->merges * sizeof *b->pairs);
   if (b->results) rung_host_free(vocab->host, RUNG_MEMORY_host, b->results, b->merges * sizeof *b->results);
@@ -251,13 +240,13 @@ static int32_t whole_word(const run *w, const char *text, size_t length) {
   if (2 * length > sizeof spelled) return RUNG_TOKEN_NONE;
   size_t n = 0;
   for (size_t i = 0; i < length; i++)
-    n += (size_t)rung_utf8_write(character_of_byte((uint8_t)text[i]), (uint8_t *)spelled + n);
+    n += (size_t)rung_utf8_write(rung_character_of_byte((uint8_t)text[i]), (uint8_t *)spelled + n);
   return rung_vocab_find(w->vocab, spelled, n);
 }
 
 static rung_status word(void *self, const char *text, size_t length, rung_error *error) {
   run *w = self;
-  if (rung_pretokeniser_ignores_merges(w->b->pre)) {
+  if (w->b->ignore_merges) {
     const int32_t id = whole_word(w, text, length);
     if (id >= 0) return rung_ids_add(w->ids, id, error);
   }
@@ -292,7 +281,7 @@ static rung_status encode(const void *self, const rung_vocab *vocab, const char 
     length = repaired.length;
   }
   rung_status status = rung_text_status(&repaired, error);
-  if (status == RUNG_OK) status = rung_pretokeniser_split(b->pre, text, length, word, &w, error);
+  if (status == RUNG_OK) status = rung_cutter_run(b->cutter, text, length, false, word, &w, error);
   rung_text_finish(&repaired);
   rung_heap_finish(&w.heap);
   if (w.symbols) rung_host_free(vocab->host, RUNG_MEMORY_host, w.symbols, w.capacity * sizeof *w.symbols);

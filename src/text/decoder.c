@@ -8,7 +8,31 @@ static const char replacement[3] = {'\xEF', '\xBF', '\xBD'};
 
 void rung_decoder_init(rung_decoder *decoder, const rung_tokenizer *tokenizer, unsigned flags) {
   *decoder = (rung_decoder){.tokenizer = tokenizer, .flags = flags};
-  decoder->strip_space = tokenizer->add_space_prefix && !(flags & RUNG_DECODE_CONTINUE);
+  const bool strips =
+      tokenizer->use_steps ? rung_detokeniser_strips(tokenizer->detokeniser) : tokenizer->add_space_prefix;
+  decoder->strip_space = strips && !(flags & RUNG_DECODE_CONTINUE);
+  decoder->begun = flags & RUNG_DECODE_CONTINUE;
+}
+
+static void strip_space(rung_decoder *decoder, size_t before, rung_text *text) {
+  if (text->length == before) return;
+  if (decoder->strip_space && text->data[before] == ' ') {
+    memmove(text->data + before, text->data + before + 1, text->length - before); /* the terminator too */
+    text->length--;
+  }
+  decoder->strip_space = false;
+}
+
+/* With steps all tokens go the same way; special ones are left out unless asked for. */
+static void add_by_steps(rung_decoder *decoder, uint32_t id, rung_text *text) {
+  const rung_tokenizer *t = decoder->tokenizer;
+  const rung_token_type type = rung_vocab_type(&t->vocab, id);
+  const bool special = type != RUNG_TOKEN_NORMAL && type != RUNG_TOKEN_USER_DEFINED;
+  if (special && !(decoder->flags & RUNG_DECODE_SPECIAL)) return;
+  const size_t before = text->length;
+  rung_detokenise(t->detokeniser, rung_vocab_text(&t->vocab, id), t->vocab.spans[id].length, !decoder->begun, text);
+  decoder->begun = true;
+  strip_space(decoder, before, text);
 }
 
 /* Appends the bytes of a token as they are. */
@@ -17,6 +41,10 @@ static void add_piece(rung_decoder *decoder, uint32_t id, rung_text *text) {
   const char *stored = rung_vocab_text(&t->vocab, id);
   const size_t length = t->vocab.spans[id].length, before = text->length;
   bool plain = false;
+  if (t->use_steps) {
+    add_by_steps(decoder, id, text);
+    return;
+  }
   switch (rung_vocab_type(&t->vocab, id)) {
     case RUNG_TOKEN_NORMAL:
       t->model->piece(stored, length, text);
@@ -41,12 +69,8 @@ static void add_piece(rung_decoder *decoder, uint32_t id, rung_text *text) {
   }
   if (!plain) {
     decoder->strip_space = t->add_space_prefix; /* encoding puts one after each special token */
-  } else if (text->length > before) {
-    if (decoder->strip_space && text->data[before] == ' ') {
-      memmove(text->data + before, text->data + before + 1, text->length - before); /* the terminator too */
-      text->length--;
-    }
-    decoder->strip_space = false;
+  } else {
+    strip_space(decoder, before, text);
   }
 }
 
@@ -148,6 +172,7 @@ rung_status rung_decoder_flush(rung_decoder *decoder, rung_error *error, rung_te
   if (decoder->held_count) rung_text_add(text, replacement, sizeof replacement);
   decoder->held_count = 0;
   decoder->strip_space = false;
+  decoder->begun = true;
   return rung_text_status(text, error);
 }
 

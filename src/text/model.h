@@ -8,7 +8,7 @@
 
 typedef struct rung_text_model {
   const char *name; /* rung_tokenizer_desc.model */
-  bool needs_scores, needs_merges;
+  bool needs_scores, needs_merges, needs_steps;
   /* Where the description says nothing. */
   bool add_bos, add_space_prefix;
   int32_t bos, eos, unknown;
@@ -17,7 +17,8 @@ typedef struct rung_text_model {
   rung_status (*create)(const rung_vocab *vocab, const rung_tokenizer_desc *desc, const rung_token_ids *ids,
                         rung_error *error, void **out_self);
   void (*destroy)(const rung_vocab *vocab, void *self);
-  /* Appends the ids of text[0 .. length), length > 0. `prefix`: a space goes before it. Any number of threads. */
+  /* Appends the ids of text[0 .. length), length > 0. `prefix`: a space goes before it; with steps: it begins where the
+   * whole text does. Any number of threads. */
   rung_status (*encode)(const void *self, const rung_vocab *vocab, const char *text, size_t length, bool prefix,
                         rung_error *error, rung_ids *ids);
   /* Appends what a normal token's text stands for. */
@@ -26,7 +27,8 @@ typedef struct rung_text_model {
   rung_choice (*adds_bos)(const char *pre);
 } rung_text_model;
 
-extern const rung_text_model rung_text_model_bpe; /* bpe.c */
-extern const rung_text_model rung_text_model_spm; /* spm.c */
+extern const rung_text_model rung_text_model_bpe;       /* bpe.c */
+extern const rung_text_model rung_text_model_spm;       /* spm.c */
+extern const rung_text_model rung_text_model_wordpiece; /* wordpiece.c */
 
 #endif

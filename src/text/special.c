@@ -9,69 +9,89 @@ static bool is_special(const rung_vocab *vocab, uint32_t id) {
   return type == RUNG_TOKEN_CONTROL || type == RUNG_TOKEN_UNKNOWN || type == RUNG_TOKEN_USER_DEFINED;
 }
 
-static int compare(const rung_vocab *vocab, uint32_t a, uint32_t b) {
-  const rung_token_span x = vocab->spans[a], y = vocab->spans[b];
-  const int order = memcmp(vocab->base + x.offset, vocab->base + y.offset, x.length < y.length ? x.length : y.length);
-  return order ? order : (x.length > y.length) - (x.length < y.length);
+static int compare(const rung_special_entry *a, const rung_special_entry *b) {
+  const int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
+  if (order) return order;
+  if (a->length != b->length) return a->length > b->length ? 1 : -1;
+  return a->order > b->order ? 1 : -1;
 }
 
 /* Heap sort: in place, no recursion, no bad cases. */
-static void sift(const rung_vocab *vocab, uint32_t *ids, uint32_t at, uint32_t count) {
-  const uint32_t id = ids[at];
+static void sift(rung_special_entry *entries, uint32_t at, uint32_t count) {
+  const rung_special_entry entry = entries[at];
   for (uint32_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-    if (child + 1 < count && compare(vocab, ids[child + 1], ids[child]) > 0) child++;
-    if (compare(vocab, ids[child], id) <= 0) break;
-    ids[at] = ids[child];
+    if (child + 1 < count && compare(&entries[child + 1], &entries[child]) > 0) child++;
+    if (compare(&entries[child], &entry) <= 0) break;
+    entries[at] = entries[child];
     at = child;
   }
-  ids[at] = id;
+  entries[at] = entry;
 }
-static void sort(const rung_vocab *vocab, uint32_t *ids, uint32_t count) {
-  for (uint32_t i = count / 2; i-- > 0;) sift(vocab, ids, i, count);
+static void sort(rung_special_entry *entries, uint32_t count) {
+  for (uint32_t i = count / 2; i-- > 0;) sift(entries, i, count);
   for (uint32_t n = count; n-- > 1;) {
-    const uint32_t last = ids[n];
-    ids[n] = ids[0];
-    ids[0] = last;
-    sift(vocab, ids, 0, n);
+    const rung_special_entry last = entries[n];
+    entries[n] = entries[0];
+    entries[0] = last;
+    sift(entries, 0, n);
   }
 }
 
-rung_status rung_special_init(rung_special *special, const rung_vocab *vocab, rung_error *error) {
-  for (uint32_t id = 0; id < vocab->count; id++) {
-    const rung_token_span span = vocab->spans[id];
-    if (!is_special(vocab, id) || span.length == 0) continue;
-    if (span.length > LONGEST)
-      return rung_fail(error, RUNG_UNSUPPORTED, "tokens[%u]: a special token of %u bytes, at most %d are supported", id,
-                       span.length, (int)LONGEST);
-    special->count++;
-  }
-  special->ids = rung_host_array(vocab->host, special->count, sizeof *special->ids);
-  if (!special->ids) return rung_fail(error, RUNG_OUT_OF_MEMORY, "tokens: %u special tokens", special->count);
-  uint32_t n = 0;
-  for (uint32_t id = 0; id < vocab->count; id++)
-    if (is_special(vocab, id) && vocab->spans[id].length) special->ids[n++] = id;
-  sort(vocab, special->ids, n);
-  for (uint32_t i = 0; i < n; i++) special->first[(uint8_t)*rung_vocab_text(vocab, special->ids[i]) + 1]++;
+/* The entries are there: brings them into order. */
+static rung_status index_entries(rung_special *special, rung_error *error) {
+  for (uint32_t i = 0; i < special->count; i++)
+    if (special->entries[i].length > LONGEST)
+      return rung_fail(error, RUNG_UNSUPPORTED, "tokens[%d]: a special token of %u bytes, at most %d are supported",
+                       (int)special->entries[i].id, special->entries[i].length, (int)LONGEST);
+  sort(special->entries, special->count);
+  for (uint32_t i = 0; i < special->count; i++) special->first[(uint8_t)special->entries[i].text[0] + 1]++;
   for (int b = 0; b < 256; b++) special->first[b + 1] += special->first[b];
   return RUNG_OK;
 }
 
-void rung_special_finish(rung_special *special, const rung_vocab *vocab) {
-  if (special->ids) rung_host_free(vocab->host, RUNG_MEMORY_host, special->ids, special->count * sizeof *special->ids);
-  special->ids = NULL;
+static rung_status take(rung_special *special, rung_host *host, uint32_t count, rung_error *error) {
+  special->host = host;
+  special->count = count;
+  special->entries = rung_host_array(host, count, sizeof *special->entries);
+  if (!special->entries) return rung_fail(error, RUNG_OUT_OF_MEMORY, "tokens: %u special tokens", count);
+  return RUNG_OK;
 }
 
-/* The byte of a special token's text at `depth`; -1 behind its end, which sorts first. */
-static int byte_at(const rung_special *special, const rung_vocab *vocab, uint32_t i, uint32_t depth) {
-  const rung_token_span span = vocab->spans[special->ids[i]];
-  return depth < span.length ? (uint8_t)vocab->base[span.offset + depth] : -1;
+rung_status rung_special_init(rung_special *special, const rung_vocab *vocab, rung_error *error) {
+  uint32_t count = 0, n = 0;
+  for (uint32_t id = 0; id < vocab->count; id++) count += is_special(vocab, id) && vocab->spans[id].length;
+  RUNG_TRY(take(special, vocab->host, count, error));
+  for (uint32_t id = 0; id < vocab->count; id++)
+    if (is_special(vocab, id) && vocab->spans[id].length) {
+      special->entries[n] = (rung_special_entry){rung_vocab_text(vocab, id), vocab->spans[id].length, (int32_t)id, n};
+      n++;
+    }
+  return index_entries(special, error);
+}
+
+rung_status rung_special_init_list(rung_special *special, rung_host *host, const rung_special_entry *entries,
+                                   size_t count, rung_error *error) {
+  RUNG_TRY(take(special, host, (uint32_t)count, error));
+  if (count) memcpy(special->entries, entries, count * sizeof *entries);
+  return index_entries(special, error);
+}
+
+void rung_special_finish(rung_special *special) {
+  if (special->entries)
+    rung_host_free(special->host, RUNG_MEMORY_host, special->entries, special->count * sizeof *special->entries);
+  special->entries = NULL;
+}
+
+/* The byte of an entry's text at `depth`; -1 behind its end, which sorts first. */
+static int byte_at(const rung_special *special, uint32_t i, uint32_t depth) {
+  const rung_special_entry *entry = &special->entries[i];
+  return depth < entry->length ? (uint8_t)entry->text[depth] : -1;
 }
 /* The first of [low, high), which agree in `depth` bytes, whose next byte is at least `byte`. */
-static uint32_t bound(const rung_special *special, const rung_vocab *vocab, uint32_t low, uint32_t high, uint32_t depth,
-                      int byte) {
+static uint32_t bound(const rung_special *special, uint32_t low, uint32_t high, uint32_t depth, int byte) {
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (byte_at(special, vocab, middle, depth) < byte)
+    if (byte_at(special, middle, depth) < byte)
       low = middle + 1;
     else
       high = middle;
@@ -80,35 +100,34 @@ static uint32_t bound(const rung_special *special, const rung_vocab *vocab, uint
 }
 
 /* The longest special token that text begins with. */
-static int32_t longest_here(const rung_special *special, const rung_vocab *vocab, const uint8_t *text, size_t length,
-                            bool all) {
-  int32_t best = RUNG_TOKEN_NONE;
+static const rung_special_entry *longest_here(const rung_special *special, const rung_vocab *users, const uint8_t *text,
+                                              size_t length) {
+  const rung_special_entry *best = NULL;
   uint32_t low = special->first[text[0]], high = special->first[text[0] + 1];
   for (uint32_t depth = 1; low < high; depth++) {
-    const uint32_t id = special->ids[low];
-    if (vocab->spans[id].length == depth) {
-      if (all || rung_vocab_type(vocab, id) == RUNG_TOKEN_USER_DEFINED) best = (int32_t)id;
-      low++;
+    for (; low < high && special->entries[low].length == depth; low++) {
+      const rung_special_entry *entry = &special->entries[low];
+      const bool counts = !users || rung_vocab_type(users, (uint32_t)entry->id) == RUNG_TOKEN_USER_DEFINED;
+      if (counts && (!best || best->length < depth)) best = entry;
     }
     if (depth == length) break;
-    low = bound(special, vocab, low, high, depth, text[depth]);
-    high = bound(special, vocab, low, high, depth, text[depth] + 1);
+    low = bound(special, low, high, depth, text[depth]);
+    high = bound(special, low, high, depth, text[depth] + 1);
   }
   return best;
 }
 
-bool rung_special_next(const rung_special *special, const rung_vocab *vocab, const char *text, size_t length,
-                       size_t from, bool all, size_t *out_at, int32_t *out_id) {
+const rung_special_entry *rung_special_next(const rung_special *special, const rung_vocab *users, const char *text,
+                                            size_t length, size_t from, size_t *out_at) {
   for (size_t at = from; at < length; at++) {
     const uint8_t byte = (uint8_t)text[at];
     if (special->first[byte] == special->first[byte + 1]) continue;
-    const int32_t id = longest_here(special, vocab, (const uint8_t *)text + at, length - at, all);
-    if (id < 0) continue;
+    const rung_special_entry *entry = longest_here(special, users, (const uint8_t *)text + at, length - at);
+    if (!entry) continue;
     *out_at = at;
-    *out_id = id;
-    return true;
+    return entry;
   }
-  return false;
+  return NULL;
 }
 
 /* ---- well-known texts ---- */
@@ -149,13 +168,13 @@ static void mark_end(rung_vocab *vocab, int64_t id) {
   if (id >= 0 && id < vocab->count) vocab->flags[id] |= RUNG_VOCAB_EOG;
 }
 
-void rung_special_roles(rung_vocab *vocab, rung_token_ids *ids) {
+void rung_special_roles(rung_vocab *vocab, rung_token_ids *ids, bool retype) {
   for (size_t k = 0; k < RUNG_COUNT(known); k++) {
     const int32_t id = rung_vocab_find(vocab, known[k].text, strlen(known[k].text));
     if (id < 0) continue;
     const bool control = rung_vocab_type(vocab, (uint32_t)id) == RUNG_TOKEN_CONTROL;
     if ((known[k].role & IF_CONTROL) && !control) continue;
-    /* Some files forget to say that these are control tokens. */
+    if (!control && !retype) continue;
     if (!control) vocab->flags[id] = RUNG_TOKEN_CONTROL;
     mark_end(vocab, id);
     if ((known[k].role & TURN) && ids->eot < 0) ids->eot = id;

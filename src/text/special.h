@@ -6,23 +6,35 @@
 
 #include "text/vocab.h"
 
-/* The special tokens in the order of their texts; those that begin with byte b are ids[first[b] .. first[b + 1]). */
+typedef struct rung_special_entry {
+  const char *text;
+  uint32_t length;
+  int32_t id;
+  uint32_t order; /* of equal texts the first one counts */
+} rung_special_entry;
+
+/* The entries in the order of their texts; those that begin with byte b are entries[first[b] .. first[b + 1]). */
 typedef struct rung_special {
-  uint32_t *ids;
+  rung_host *host;
+  rung_special_entry *entries;
   uint32_t count;
   uint32_t first[257];
 } rung_special;
 
-/* Zeroed; finish it also after a failure. */
+/* Of the vocabulary's control, unknown and user-defined tokens, or of a list whose texts stay. Zeroed; finish it also
+ * after a failure. */
 rung_status rung_special_init(rung_special *special, const rung_vocab *vocab, rung_error *error);
-void rung_special_finish(rung_special *special, const rung_vocab *vocab);
+rung_status rung_special_init_list(rung_special *special, rung_host *host, const rung_special_entry *entries,
+                                   size_t count, rung_error *error);
+void rung_special_finish(rung_special *special);
 
-/* The first special token at or after `from`, the longest one there. `all`: control and unknown tokens too, otherwise
- * user-defined ones only. False if there is none. */
-bool rung_special_next(const rung_special *special, const rung_vocab *vocab, const char *text, size_t length,
-                       size_t from, bool all, size_t *out_at, int32_t *out_id);
+/* The first special token at or after `from`, the longest one there. `users`: user-defined ones of that vocabulary
+ * only; NULL: all. NULL if there is none. */
+const rung_special_entry *rung_special_next(const rung_special *special, const rung_vocab *users, const char *text,
+                                            size_t length, size_t from, size_t *out_at);
 
-/* Fills in roles that the description leaves open from well-known texts, and marks what ends a generation. */
-void rung_special_roles(rung_vocab *vocab, rung_token_ids *ids);
+/* Fills in roles that the description leaves open from well-known texts, and marks what ends a generation. `retype`:
+ * files that forget to say so have control tokens among these. */
+void rung_special_roles(rung_vocab *vocab, rung_token_ids *ids, bool retype);
 
 #endif

@@ -5,7 +5,7 @@
 #include "text/tokenizer_parts.h"
 
 /* The list of models. */
-static const rung_text_model *const models[] = {&rung_text_model_bpe, &rung_text_model_spm};
+static const rung_text_model *const models[] = {&rung_text_model_bpe, &rung_text_model_spm, &rung_text_model_wordpiece};
 
 rung_tokenizer_desc rung_tokenizer_desc_default(void) {
   const int64_t none = RUNG_TOKEN_NONE;
@@ -31,6 +31,8 @@ static rung_status check_desc(const rung_tokenizer_desc *desc, rung_error *error
   if (!model)
     return rung_fail(error, RUNG_UNSUPPORTED, "model: the tokeniser model \"%.64s\" is not known",
                      desc->model ? desc->model : "");
+  if (model->needs_steps && !desc->use_steps)
+    return rung_fail(error, RUNG_UNSUPPORTED, "model: a \"%s\" tokeniser is made of steps", model->name);
   if (model->needs_scores && !desc->scores)
     return rung_fail(error, RUNG_CORRUPT_FILE, "scores: missing, a \"%s\" tokeniser needs them", model->name);
   if (model->needs_merges && desc->merge_count && (!desc->merges || !desc->merge_lengths))
@@ -72,15 +74,42 @@ static bool decide(rung_choice said, rung_choice named, bool usual) {
   return named != RUNG_CHOICE_DEFAULT ? named == RUNG_CHOICE_YES : usual;
 }
 
+static rung_status copy_ids(rung_ids *to, rung_host *host, const int32_t *ids, size_t count, size_t tokens,
+                            rung_error *error) {
+  rung_ids_init(to, host);
+  for (size_t i = 0; i < count; i++) {
+    if (ids[i] < 0 || (size_t)ids[i] >= tokens)
+      return rung_fail(error, RUNG_OUT_OF_RANGE, "post_processor: id %d is outside the vocabulary of %zu", (int)ids[i],
+                       tokens);
+    RUNG_TRY(rung_ids_add(to, ids[i], error));
+  }
+  return RUNG_OK;
+}
+
+static rung_status build_steps(rung_tokenizer *t, const rung_tokenizer_desc *desc, rung_error *error) {
+  rung_special_roles(&t->vocab, &t->ids, false);
+  t->truncation = desc->truncation;
+  RUNG_TRY(copy_ids(&t->before, t->host, desc->before, desc->before_count, desc->count, error));
+  RUNG_TRY(copy_ids(&t->after, t->host, desc->after, desc->after_count, desc->count, error));
+  /* As far as they can say it: that a begin token comes first, an end token last. */
+  t->add_bos = t->before.count && t->before.data[0] == t->ids.bos;
+  t->add_eos = t->after.count && t->after.data[t->after.count - 1] == t->ids.eos;
+  RUNG_TRY(rung_pipeline_init(&t->pipeline, &t->vocab, desc, error));
+  RUNG_TRY(rung_detokeniser_create(t->host, desc->decoders, desc->decoder_count, error, &t->detokeniser));
+  return t->model->create(&t->vocab, desc, &t->ids, error, &t->self);
+}
+
 static rung_status build(rung_tokenizer *t, const rung_tokenizer_desc *desc, rung_error *error) {
   const rung_text_model *model = t->model;
   t->ids = desc->ids;
   RUNG_TRY(rung_vocab_init(&t->vocab, t->host, desc, error));
   RUNG_TRY(check_ids(&t->ids, desc->count, error));
+  t->use_steps = desc->use_steps;
+  if (t->use_steps) return build_steps(t, desc, error);
   fill(&t->ids.bos, model->bos, desc->count);
   fill(&t->ids.eos, model->eos, desc->count);
   fill(&t->ids.unknown, model->unknown, desc->count);
-  rung_special_roles(&t->vocab, &t->ids);
+  rung_special_roles(&t->vocab, &t->ids, true);
   t->add_bos =
       decide(desc->add_bos, model->adds_bos ? model->adds_bos(desc->pre) : RUNG_CHOICE_DEFAULT, model->add_bos);
   t->add_eos = decide(desc->add_eos, RUNG_CHOICE_DEFAULT, false);
@@ -118,7 +147,11 @@ void rung_tokenizer_release(rung_tokenizer *t) {
   if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1) return;
   rung_host *host = t->host;
   if (t->self) t->model->destroy(&t->vocab, t->self);
-  rung_special_finish(&t->special, &t->vocab);
+  rung_special_finish(&t->special);
+  rung_pipeline_finish(&t->pipeline);
+  rung_detokeniser_destroy(t->detokeniser);
+  rung_ids_finish(&t->before);
+  rung_ids_finish(&t->after);
   rung_vocab_finish(&t->vocab);
   rung_host_free(host, RUNG_MEMORY_host, t, sizeof *t);
   rung_host_release(host);
@@ -142,6 +175,22 @@ rung_status rung_ids_add(rung_ids *ids, int32_t id, rung_error *error) {
   return RUNG_OK;
 }
 
+static rung_status plain_text(const void *self, const char *text, size_t length, bool first, rung_error *error,
+                              rung_ids *ids) {
+  const rung_tokenizer *t = self;
+  return t->model->encode(t->self, &t->vocab, text, length, first, error, ids);
+}
+
+static rung_status encode_by_steps(const rung_tokenizer *t, const char *text, size_t length, unsigned flags,
+                                   rung_error *error, rung_ids *ids) {
+  const bool add = flags & RUNG_ENCODE_ADD_SPECIAL;
+  for (size_t i = 0; add && i < t->before.count; i++) RUNG_TRY(rung_ids_add(ids, t->before.data[i], error));
+  RUNG_TRY(rung_pipeline_encode(&t->pipeline, &t->vocab, text, length, flags & RUNG_ENCODE_PARSE_SPECIAL, plain_text, t,
+                                error, ids));
+  for (size_t i = 0; add && i < t->after.count; i++) RUNG_TRY(rung_ids_add(ids, t->after.data[i], error));
+  return RUNG_OK;
+}
+
 /* Special tokens first; what lies between them goes to the model. */
 static rung_status encode(const rung_tokenizer *t, const char *text, size_t length, unsigned flags, rung_error *error,
                           rung_ids *ids) {
@@ -149,16 +198,16 @@ static rung_status encode(const rung_tokenizer *t, const char *text, size_t leng
   bool prefix = t->add_space_prefix; /* at the beginning and after each special token */
   for (size_t from = 0; from < length;) {
     size_t at = length;
-    int32_t id = RUNG_TOKEN_NONE;
-    rung_special_next(&t->special, &t->vocab, text, length, from, flags & RUNG_ENCODE_PARSE_SPECIAL, &at, &id);
+    const rung_special_entry *entry =
+        rung_special_next(&t->special, flags & RUNG_ENCODE_PARSE_SPECIAL ? NULL : &t->vocab, text, length, from, &at);
     if (at > from) {
       RUNG_TRY(t->model->encode(t->self, &t->vocab, text + from, at - from, prefix, error, ids));
       prefix = false;
     }
     from = at;
-    if (id < 0) continue;
-    RUNG_TRY(rung_ids_add(ids, id, error));
-    from += t->vocab.spans[id].length;
+    if (!entry) continue;
+    RUNG_TRY(rung_ids_add(ids, entry->id, error));
+    from += entry->length;
     prefix = t->add_space_prefix;
   }
   if ((flags & RUNG_ENCODE_ADD_SPECIAL) && t->add_eos) RUNG_TRY(rung_ids_add(ids, (int32_t)t->ids.eos, error));
@@ -171,7 +220,8 @@ rung_status rung_tokenizer_encode(const rung_tokenizer *tokenizer, const char *t
     return rung_fail(error, RUNG_OUT_OF_RANGE, "a text of %zu bytes, at most %d are encoded at once", length,
                      (int)RUNG_ENCODE_MOST_BYTES);
   const size_t before = ids->count;
-  const rung_status status = encode(tokenizer, text, length, flags, error, ids);
+  const rung_status status = tokenizer->use_steps ? encode_by_steps(tokenizer, text, length, flags, error, ids)
+                                                  : encode(tokenizer, text, length, flags, error, ids);
   if (status) ids->count = before;
   return status;
 }
@@ -202,3 +252,13 @@ int32_t rung_tokenizer_count(const rung_tokenizer *tokenizer) { return (int32_t)
 const rung_token_ids *rung_tokenizer_ids(const rung_tokenizer *tokenizer) { return &tokenizer->ids; }
 bool rung_tokenizer_adds_bos(const rung_tokenizer *tokenizer) { return tokenizer->add_bos; }
 bool rung_tokenizer_adds_eos(const rung_tokenizer *tokenizer) { return tokenizer->add_eos; }
+int64_t rung_tokenizer_truncation(const rung_tokenizer *tokenizer) { return tokenizer->truncation; }
+
+const int32_t *rung_tokenizer_before(const rung_tokenizer *tokenizer, size_t *out_count) {
+  *out_count = tokenizer->before.count;
+  return tokenizer->before.data;
+}
+const int32_t *rung_tokenizer_after(const rung_tokenizer *tokenizer, size_t *out_count) {
+  *out_count = tokenizer->after.count;
+  return tokenizer->after.data;
+}

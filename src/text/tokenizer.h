@@ -15,6 +15,7 @@
 
 #include "base/host.h"
 #include "base/text.h"
+#include "text/steps.h"
 
 typedef struct rung_tokenizer rung_tokenizer;
 
@@ -43,7 +44,7 @@ typedef enum rung_choice { RUNG_CHOICE_DEFAULT = -1, RUNG_CHOICE_NO = 0, RUNG_CH
  * texts[i] point to, and scores. Everything else is read during creation only. */
 typedef struct rung_tokenizer_desc {
   size_t size;       /* sizeof(rung_tokenizer_desc) */
-  const char *model; /* "gpt2": byte-level BPE; "llama": SentencePiece BPE */
+  const char *model; /* "gpt2": byte-level BPE; "llama": SentencePiece BPE; with steps: "WordPiece", "BPE" */
   const char *pre;   /* pre-tokeniser's name; NULL: "default" (byte-level BPE only) */
 
   size_t count; /* tokens, at most 2^26 */
@@ -62,6 +63,21 @@ typedef struct rung_tokenizer_desc {
 
   rung_token_ids ids;                             /* RUNG_TOKEN_NONE where the file says nothing */
   rung_choice add_bos, add_eos, add_space_prefix; /* DEFAULT where the file says nothing */
+
+  /* What a tokenizer.json says. All of it is read during creation only. */
+  bool use_steps;  /* steps and added tokens say how text is read, not `pre` and token types */
+  bool copy_texts; /* what texts[i] point to does not stay */
+  const rung_text_step *normalisers, *cuts, *decoders;
+  size_t normaliser_count, cut_count, decoder_count;
+  const rung_added_token *added; /* in the order in which equal texts count */
+  size_t added_count;
+  const int32_t *before, *after; /* ids that ADD_SPECIAL puts around a text */
+  size_t before_count, after_count;
+  rung_slice word_prefix;     /* of what continues a word: "##" */
+  int64_t longest_word;       /* characters; longer ones become the unknown token */
+  int64_t truncation;         /* ids that the file cuts a text to, 0: none; only told */
+  const uint32_t *merge_left; /* bytes of the left text of each merge; NULL: up to its blank */
+  bool byte_fallback, fuse_unknown, ignore_merges;
 } rung_tokenizer_desc;
 
 rung_tokenizer_desc rung_tokenizer_desc_default(void);
@@ -111,6 +127,7 @@ typedef struct rung_decoder {
   uint8_t held[4]; /* the beginning of a character */
   uint8_t held_count;
   bool strip_space; /* the next text piece loses one leading space */
+  bool begun;       /* a token came before */
 } rung_decoder;
 void rung_decoder_init(rung_decoder *decoder, const rung_tokenizer *tokenizer, unsigned flags);
 /* Appends what is complete; maybe nothing. */
@@ -131,5 +148,11 @@ int32_t rung_tokenizer_count(const rung_tokenizer *tokenizer);
 const rung_token_ids *rung_tokenizer_ids(const rung_tokenizer *tokenizer);
 bool rung_tokenizer_adds_bos(const rung_tokenizer *tokenizer);
 bool rung_tokenizer_adds_eos(const rung_tokenizer *tokenizer);
+/* How many ids the file would cut a text to, those of ADD_SPECIAL among them; 0: it says nothing. Encoding never cuts.
+ */
+int64_t rung_tokenizer_truncation(const rung_tokenizer *tokenizer);
+/* The ids that ADD_SPECIAL puts before (after) a text. */
+const int32_t *rung_tokenizer_before(const rung_tokenizer *tokenizer, size_t *out_count);
+const int32_t *rung_tokenizer_after(const rung_tokenizer *tokenizer, size_t *out_count);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 
 #include "text/model.h"
+#include "text/detokenise.h"
+#include "text/pipeline.h"
 #include "text/special.h"
 
 struct rung_tokenizer {
@@ -17,6 +19,12 @@ struct rung_tokenizer {
   const rung_text_model *model;
   void *self; /* the model's */
   bool add_bos, add_eos, add_space_prefix;
+  /* Where the description is made of steps, instead of `special` and the three choices. */
+  bool use_steps;
+  rung_pipeline pipeline;
+  rung_detokeniser *detokeniser;
+  rung_ids before, after;
+  int64_t truncation;
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Building a vocabulary: one pass checks, one pass fills the index. It stands between a user and the first token, so it
- * reads every text once and copies none. */
+ * reads every text once and copies none that stays. */
 #include "text/vocab.h"
 
 #include "base/hash.h"
@@ -40,7 +40,7 @@ static rung_status check_counts(const rung_tokenizer_desc *desc, rung_error *err
   return RUNG_OK;
 }
 
-/* Texts that a 32-bit offset cannot reach are brought together. */
+/* Texts that do not stay, or that a 32-bit offset cannot reach, are brought together. */
 static rung_status copy_texts(rung_vocab *vocab, const rung_tokenizer_desc *desc, rung_error *error) {
   size_t bytes = 0;
   for (size_t i = 0; i < desc->count; i++) bytes += desc->lengths[i]; /* 2^26 * 2^32 fits */
@@ -74,7 +74,7 @@ static rung_status place_texts(rung_vocab *vocab, const rung_tokenizer_desc *des
     if (length > vocab->longest) vocab->longest = length;
   }
   if (!vocab->base) return rung_fail(error, RUNG_CORRUPT_FILE, "tokens: all texts are empty");
-  if (high - low > UINT32_MAX) return copy_texts(vocab, desc, error);
+  if (desc->copy_texts || high - low > UINT32_MAX) return copy_texts(vocab, desc, error);
   for (size_t i = 0; i < desc->count; i++)
     if (desc->lengths[i]) vocab->spans[i].offset = (uint32_t)((uintptr_t)desc->texts[i] - low);
   return RUNG_OK;
@@ -129,6 +129,8 @@ rung_status rung_vocab_init(rung_vocab *vocab, rung_host *host, const rung_token
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "tokens: a vocabulary of %zu", desc->count);
   RUNG_TRY(place_texts(vocab, desc, error));
   RUNG_TRY(read_types(vocab, desc, error));
+  for (size_t i = 0; i < desc->added_count; i++)
+    if (desc->added[i].outside) vocab->flags[desc->added[i].id] |= RUNG_VOCAB_OUTSIDE;
   return fill_index(vocab, error);
 }
 
@@ -149,4 +151,9 @@ int32_t rung_vocab_find(const rung_vocab *vocab, const char *text, size_t length
     if (span.length == length && memcmp(vocab->base + span.offset, text, length) == 0) return (int32_t)probe.number;
   }
   return RUNG_TOKEN_NONE;
+}
+
+int32_t rung_vocab_find_word(const rung_vocab *vocab, const char *text, size_t length) {
+  const int32_t id = rung_vocab_find(vocab, text, length);
+  return id >= 0 && (vocab->flags[id] & RUNG_VOCAB_OUTSIDE) ? RUNG_TOKEN_NONE : id;
 }

@@ -14,7 +14,8 @@ typedef struct rung_token_span {
   uint32_t offset, length;
 } rung_token_span;
 
-enum { RUNG_VOCAB_TYPE = 7, RUNG_VOCAB_EOG = 8 }; /* bits of rung_vocab.flags */
+/* Bits of rung_vocab.flags. OUTSIDE: the model does not know the token. */
+enum { RUNG_VOCAB_TYPE = 7, RUNG_VOCAB_EOG = 8, RUNG_VOCAB_OUTSIDE = 16 };
 
 typedef struct rung_vocab {
   rung_host *host;
@@ -33,6 +34,8 @@ typedef struct rung_vocab {
 rung_status rung_vocab_init(rung_vocab *vocab, rung_host *host, const rung_tokenizer_desc *desc, rung_error *error);
 void rung_vocab_finish(rung_vocab *vocab);
 int32_t rung_vocab_find(const rung_vocab *vocab, const char *text, size_t length);
+/* Among the tokens that the model knows. */
+int32_t rung_vocab_find_word(const rung_vocab *vocab, const char *text, size_t length);
 
 static inline const char *rung_vocab_text(const rung_vocab *vocab, uint32_t id) {
   return vocab->base + vocab->spans[id].offset;

@@ -21,12 +21,12 @@ static rung_status collect(void *self, const char *text, size_t length, rung_err
 }
 static void cut(const char *name, const char *text, const char *want) {
   rung_host *host = toy_host();
-  rung_pretokeniser *p = NULL;
+  rung_cutter *p = NULL;
   words w = {0};
   CHECK_OK(rung_pretokeniser_create(host, name, NULL, &p));
-  if (p) CHECK_OK(rung_pretokeniser_split(p, text, strlen(text), collect, &w, NULL));
+  if (p) CHECK_OK(rung_cutter_run(p, text, strlen(text), true, collect, &w, NULL));
   CHECK_STR(w.text, want);
-  rung_pretokeniser_destroy(p);
+  rung_cutter_destroy(p);
   rung_host_release(host);
 }
 
