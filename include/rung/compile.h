@@ -31,6 +31,8 @@ RUNG_API RUNG_CHECKED rung_status rung_device_create(rung_host *host, const char
 RUNG_API void rung_device_retain(rung_device *device);
 RUNG_API void rung_device_release(rung_device *device);
 RUNG_API const char *rung_device_name(const rung_device *device); /* "cpu (avx512)" */
+/* Rewrite passes that were run for it so far: none is by planning, by making contexts or by a run. */
+RUNG_API uint64_t rung_device_passes(const rung_device *device);
 RUNG_API int rung_device_threads(const rung_device *device);
 RUNG_API rung_host *rung_device_host(const rung_device *device);
 

@@ -70,6 +70,7 @@ RUNG_API RUNG_CHECKED rung_status rung_program_create(rung_template *template_, 
                                                       size_t count, rung_error *error, rung_program **out_program);
 RUNG_API void rung_program_retain(rung_program *program);
 RUNG_API void rung_program_release(rung_program *program);
+RUNG_API rung_template *rung_program_template(const rung_program *program); /* what it was made of; borrowed */
 
 /* Slots, in the order of the graph. The names live as long as the program. -1: no such name. */
 RUNG_API int rung_program_inputs(const rung_program *program);
@@ -126,7 +127,20 @@ RUNG_API RUNG_CHECKED rung_status rung_context_input(rung_context *context, int 
 /* Binds an output to memory of the caller, at least as large as the actual result and dense; NULL: the context's own.
  */
 RUNG_API RUNG_CHECKED rung_status rung_context_bind_output(rung_context *context, int slot, const rung_tensor *tensor);
-/* Gives a symbol a value that no input fixes, or that must agree with them. Sticky until cleared with value -1. */
+/* The same for buffers that are larger than what is in them: the tensor's extents are the buffer's (at the ceiling,
+ * say), the actual ones follow from the symbols, whose values other inputs or rung_context_set_extent give; where
+ * neither does, this input's extents count in full. What lies beyond the actual extents is never read in inputs and
+ * never written in outputs. (Systems that pad compute those rows from zeros; here there is nothing to compute them
+ * from.) Where the outermost axis is the open one, or those outside it are 1, nothing is copied; else rows are gathered
+ * into the context's memory before the run, or spread from it behind the run, and rung_context_output has the buffer's
+ * strides. A buffer smaller than the actual extents is RUNG_OUT_OF_RANGE at the run. Not for the inputs that say which
+ * rows there are. */
+RUNG_API RUNG_CHECKED rung_status rung_context_bind_input_ceiling(rung_context *context, int slot,
+                                                                  const rung_tensor *tensor);
+RUNG_API RUNG_CHECKED rung_status rung_context_bind_output_ceiling(rung_context *context, int slot,
+                                                                   const rung_tensor *tensor);
+/* The active extent: gives a symbol a value that no input fixes, or that must agree with them. Sticky until cleared
+ * with value -1. Above the program's ceiling: RUNG_OUT_OF_RANGE. */
 RUNG_API RUNG_CHECKED rung_status rung_context_set_extent(rung_context *context, const char *symbol, int64_t value);
 
 /* Ragged batches: how many new rows each sequence of the state contributes, in the order of the rows. Fills the graph's

@@ -5,12 +5,14 @@
  *   graph.h ops.h                       stating a model by hand or as text
  *   weights.h                           stores of named tensors
  *   compile.h program.h state.h         templates, programs, contexts, memory that outlives a run
+ *   cache.h                             programs kept by size: exact cache, template entries, ladder
  *   model.h                             language models from files: tokens, prompts, generation
  *   trace.h                             what ran when
  */
 #ifndef RUNG_RUNG_H
 #define RUNG_RUNG_H
 
+#include <rung/cache.h>
 #include <rung/compile.h>
 #include <rung/graph.h>
 #include <rung/host.h>

@@ -20,7 +20,8 @@ typedef struct rung_pass_env {
   const rung_compile_options *options;
   rung_text *report; /* gets what fused, what nearly did and why not, for `inspect --fused`; NULL: nobody asks */
   rung_error *error;
-  bool again; /* set by a pass that wants to run once more on its own result */
+  _Atomic uint64_t *ran; /* counts passes; NULL: nobody asks */
+  bool again;            /* set by a pass that wants to run once more on its own result */
   /* The pipeline's own: made when it starts, gone when it ends. */
   rung_notes *notes;
   rung_patterns *patterns;

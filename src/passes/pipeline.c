@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The order of passes. The verifier runs after each, in release builds too: a wrong graph is caught where it was made.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "passes/pass.h"
@@ -45,6 +46,7 @@ static rung_status run_round(rung_pass_env *env, const rung_pass_row *row, const
                              rung_graph **out_graph) {
   rung_graph *to;
   RUNG_TRY(rung_graph_create_like(from, env->error, &to));
+  if (env->ran) atomic_fetch_add(env->ran, 1);
   rung_status status = row->run(env, from, to);
   if (!status && rung_graph_status(to)) status = rung_pass_failed(env, to);
   if (!status) status = rung_graph_verify(to, env->error);

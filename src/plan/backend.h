@@ -44,6 +44,7 @@ typedef struct rung_backend {
   /* What steps need beyond the plan (compiled regions), made once per plan; NULL image allowed. */
   rung_status (*prepare)(void *self, rung_host *host, const rung_plan *plan, rung_error *error, void **out_image);
   void (*finish)(void *self, void *image);
+  uint64_t (*image_bytes)(void *self, const void *image); /* that it holds */
   /* Runs kernel steps [first, first + count) in order; all of them are RUNG_STEP_KERNEL. */
   rung_status (*steps)(void *self, void *image, rung_run *run, uint32_t first, uint32_t count);
 } rung_backend;

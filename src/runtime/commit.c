@@ -7,7 +7,7 @@
 static bool is_callers(const rung_context *c, const rung_root *root) {
   if (root->kind == RUNG_ROOT_INPUT)
     return c->input[root->index].set && !c->input[root->index].owned && !c->input[root->index].copy;
-  return root->kind == RUNG_ROOT_OUTPUT && c->output[root->index].set;
+  return root->kind == RUNG_ROOT_OUTPUT && c->output[root->index].set && !c->output[root->index].copy;
 }
 
 /* Sizes found during the run are looked at when they are known: what the caller bound must hold them as well. */

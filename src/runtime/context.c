@@ -241,15 +241,20 @@ static rung_status own_space(rung_context *c, uint32_t root, uint64_t bytes, con
   return RUNG_OK;
 }
 
-rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor *tensor) {
+static rung_status bind_input(rung_context *c, int slot, const rung_tensor *tensor, bool roomy) {
   RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
   if (slot < 0 || (uint32_t)slot >= plan->inputs || !tensor || (!tensor->data && rung_tensor_bytes(tensor)))
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "bind: there is no input %d, or no data", slot);
   const rung_plan_input *in = &plan->input[slot];
   RUNG_TRY(check_tensor(c, "input", in->name, &in->type, tensor));
+  for (int i = 0; roomy && i < 3; i++)
+    if (plan->ragged[i] == (uint32_t)slot)
+      return rung_fail(&c->error, RUNG_UNSUPPORTED,
+                       "input \"%s\" says which rows there are; it has no room beyond them", in->name);
   rung_bound *b = &c->input[slot];
-  b->copy = !dense(tensor) || (uintptr_t)tensor->data % 16 != 0;
+  /* Where a larger buffer cannot be used in place is known when the run knows its extents. */
+  b->copy = !roomy && (!dense(tensor) || (uintptr_t)tensor->data % 16 != 0);
   if (b->copy && rung_type_is_block(tensor->type))
     return rung_fail(&c->error, RUNG_UNSUPPORTED, "input \"%s\": blocks must be dense and aligned to 16 bytes",
                      in->name);
@@ -258,8 +263,16 @@ rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor
   b->tensor = *tensor;
   b->set = true;
   b->owned = false;
+  b->roomy = roomy;
   if (c->root[in->root] != data) c->root[in->root] = data, c->root_stamp++;
   return RUNG_OK;
+}
+
+rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor *tensor) {
+  return bind_input(c, slot, tensor, false);
+}
+rung_status rung_context_bind_input_ceiling(rung_context *c, int slot, const rung_tensor *tensor) {
+  return bind_input(c, slot, tensor, true);
 }
 
 rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent, void **out_data) {
@@ -279,7 +292,7 @@ rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent,
   return RUNG_OK;
 }
 
-rung_status rung_context_bind_output(rung_context *c, int slot, const rung_tensor *tensor) {
+static rung_status bind_output(rung_context *c, int slot, const rung_tensor *tensor, bool roomy) {
   RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
   if (slot < 0 || (uint32_t)slot >= plan->outputs)
@@ -292,12 +305,19 @@ rung_status rung_context_bind_output(rung_context *c, int slot, const rung_tenso
     if (!tensor->data || !dense(tensor) || (uintptr_t)tensor->data % 16 != 0)
       return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output \"%s\" must be dense and aligned to 16 bytes",
                        out->name);
-    c->output[slot] = (rung_bound){.tensor = *tensor, .set = true};
+    c->output[slot] = (rung_bound){.tensor = *tensor, .set = true, .roomy = roomy};
     data = tensor->data;
   }
   /* Memory of the context may not be committed yet: while the output was the caller's, runs left it alone. */
   if (c->root[out->root] != data) c->root[out->root] = data, c->root_stamp++, c->commit_stamp++;
   return RUNG_OK;
+}
+
+rung_status rung_context_bind_output(rung_context *c, int slot, const rung_tensor *tensor) {
+  return bind_output(c, slot, tensor, false);
+}
+rung_status rung_context_bind_output_ceiling(rung_context *c, int slot, const rung_tensor *tensor) {
+  return bind_output(c, slot, tensor, true);
 }
 
 rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t value) {
@@ -314,43 +334,6 @@ rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t
 }
 
 /* ---- run */
-
-static rung_status solve(rung_context *c, int64_t *symbol) {
-  const rung_plan *plan = c->program->plan;
-  memcpy(symbol, c->extent, sizeof(int64_t) * RUNG_MAX_SYMBOLS);
-  for (uint32_t i = 0; i < plan->inputs; i++) {
-    if (!c->input[i].set)
-      return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "input \"%s\" is not bound", plan->input[i].name);
-    RUNG_TRY(rung_solve_input(plan, i, c->input[i].tensor.extent, symbol, &c->error));
-  }
-  for (uint32_t s = 0; s < plan->dims.symbols; s++)
-    if (symbol[s] == RUNG_UNBOUND && plan->lo[s] == plan->ceiling[s] && !plan->dims.symbol[s].made)
-      symbol[s] = plan->lo[s];
-  /* A second round for extents like batch*seq that waited for a later input. */
-  for (uint32_t i = 0; i < plan->inputs; i++)
-    RUNG_TRY(rung_solve_input(plan, i, c->input[i].tensor.extent, symbol, &c->error));
-  return rung_check_binding(plan, symbol, &c->error);
-}
-
-static rung_status check_extents(rung_context *c, const rung_resolved *now) {
-  const rung_plan *plan = c->program->plan;
-  for (uint32_t i = 0; i < plan->inputs; i++)
-    for (int a = 0; a < plan->input[i].type.rank; a++) {
-      const int64_t want = now->dim[plan->input[i].type.extent[a].id], have = c->input[i].tensor.extent[a];
-      if (want != have)
-        return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
-                         "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64, a,
-                         plan->input[i].name, have, want);
-    }
-  for (uint32_t i = 0; i < plan->checks; i++) {
-    const int64_t a = now->dim[plan->check[i].a.id], b = now->dim[plan->check[i].b.id];
-    if (a != RUNG_UNBOUND && b != RUNG_UNBOUND && a != b)
-      return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
-                       "two extents that must agree are %" PRId64 " and %" PRId64 " (node %u)", a, b,
-                       plan->check[i].node);
-  }
-  return RUNG_OK;
-}
 
 /* One of the last few bindings, or the least recently used of them made anew. */
 static rung_status resolved_for(rung_context *c, const int64_t *symbol, rung_resolved **out) {
@@ -371,33 +354,11 @@ static rung_status resolved_for(rung_context *c, const int64_t *symbol, rung_res
   victim->commit_stamp = victim->root_stamp = 0;
   memcpy(victim->symbol, symbol, sizeof victim->symbol);
   RUNG_TRY(rung_resolve(plan, victim, &c->error));
-  RUNG_TRY(check_extents(c, victim));
+  RUNG_TRY(rung_context_check_extents(c, victim));
   victim->valid = true;
   victim->stamp = ++c->clock;
   *out = victim;
   return RUNG_OK;
-}
-
-static void copy_inputs(rung_context *c) {
-  const rung_plan *plan = c->program->plan;
-  for (uint32_t i = 0; i < plan->inputs; i++) {
-    const rung_bound *b = &c->input[i];
-    if (!b->copy) continue;
-    const size_t bytes = rung_type_get(b->tensor.type)->bytes;
-    const int64_t n = (int64_t)(rung_tensor_bytes(&b->tensor) / bytes);
-    int64_t stride[RUNG_MAX_RANK], index[RUNG_MAX_RANK] = {0}, want = 1;
-    bool given = false;
-    for (int a = 0; a < b->tensor.rank; a++) given |= b->tensor.stride[a] != 0;
-    for (int a = b->tensor.rank - 1; a >= 0; want *= b->tensor.extent[a], a--)
-      stride[a] = given ? b->tensor.stride[a] : want;
-    uint8_t *to = c->root[plan->input[i].root];
-    for (int64_t e = 0; e < n; e++) {
-      int64_t at = 0;
-      for (int a = 0; a < b->tensor.rank; a++) at += index[a] * stride[a];
-      memcpy(to + (size_t)e * bytes, (const uint8_t *)b->tensor.data + at * (int64_t)bytes, bytes);
-      for (int a = b->tensor.rank - 1; a >= 0 && ++index[a] == b->tensor.extent[a]; a--) index[a] = 0;
-    }
-  }
 }
 
 static rung_status check_outputs(rung_context *c, const rung_resolved *now) {
@@ -420,11 +381,12 @@ rung_status rung_context_run(rung_context *c) {
   const rung_plan *plan = c->program->plan;
   atomic_store(&c->cancel, 0);
   int64_t symbol[RUNG_MAX_SYMBOLS];
-  RUNG_TRY(solve(c, symbol));
+  RUNG_TRY(rung_context_solve(c, symbol));
   rung_resolved *now;
   RUNG_TRY(resolved_for(c, symbol, &now));
-  RUNG_TRY(check_extents(c, now));
+  RUNG_TRY(rung_context_check_extents(c, now));
   RUNG_TRY(check_outputs(c, now));
+  RUNG_TRY(rung_context_place(c, now));
   const bool ragged = plan->ragged[0] != RUNG_NONE;
   const int32_t *offsets = NULL, *slot = NULL;
   int64_t n = 0;
@@ -437,15 +399,16 @@ rung_status rung_context_run(rung_context *c) {
     RUNG_TRY(grow_states(c, offsets, slot, n));
   }
   if (now->commit_stamp != c->commit_stamp) RUNG_TRY(rung_context_commit(c, now));
-  copy_inputs(c);
+  rung_context_copy_inputs(c, now);
   rung_table *table = begin_generation(c);
   if (now->root_stamp != c->root_stamp) {
     rung_resolve_bases(plan, now, c->root);
     now->root_stamp = c->root_stamp;
   }
   const uint64_t counter = c->random[1];
-  const rung_status status = rung_run_steps(c, now);
+  rung_status status = rung_run_steps(c, now);
   rung_table_release(table);
+  if (!status) status = rung_context_copy_outputs(c, now);
   if (status) {
     now->valid = false;
     c->random[1] = counter;
@@ -457,6 +420,10 @@ rung_status rung_context_run(rung_context *c) {
     const rung_plan_output *out = &plan->output[i];
     *t = (rung_tensor){.type = out->type.type, .rank = out->type.rank, .data = c->root[out->root]};
     for (int a = 0; a < t->rank; a++) t->extent[a] = now->dim[out->type.extent[a].id];
+    if (c->output[i].copy) {
+      t->data = c->output[i].tensor.data;
+      rung_buffer_strides(&c->output[i].tensor, t->stride);
+    }
   }
   return RUNG_OK;
 }
@@ -467,6 +434,6 @@ rung_status rung_context_output(rung_context *c, int slot, rung_tensor *out_tens
       (!c->result[slot].data && rung_tensor_bytes(&c->result[slot])))
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output: there is no output %d, or no run has made it", slot);
   const rung_tensor *t = &c->result[slot];
-  *out_tensor = rung_tensor_dense(t->type, t->rank, t->extent, t->data);
+  *out_tensor = c->output[slot].copy ? *t : rung_tensor_dense(t->type, t->rank, t->extent, t->data);
   return RUNG_OK;
 }

@@ -27,7 +27,8 @@ static rung_status ceilings(const rung_dims *dims, const rung_binding *binding, 
   return RUNG_OK;
 }
 
-static rung_status make(rung_program *program, const rung_binding *ceiling, size_t count, rung_error *error) {
+static rung_status make(rung_program *program, const rung_binding *ceiling, size_t count, rung_program_gate *gate,
+                        void *self, rung_error *error) {
   rung_template *t = program->template_;
   rung_device *device = t->device;
   int64_t lo[RUNG_MAX_SYMBOLS] = {0}, hi[RUNG_MAX_SYMBOLS] = {0};
@@ -41,11 +42,48 @@ static rung_status make(rung_program *program, const rung_binding *ceiling, size
     const uint64_t slice = rung_form_load_bytes(program->plan, &program->plan->form[i]);
     if (slice > program->load_bytes) program->load_bytes = slice;
   }
-  return device->backend->prepare(device->self, device->host, program->plan, error, &program->image);
+  if (gate) RUNG_TRY(gate(self, program, error));
+  RUNG_TRY(device->backend->prepare(device->self, device->host, program->plan, error, &program->image));
+  return gate ? gate(self, program, error) : RUNG_OK;
+}
+
+rung_account *rung_account_create(rung_host *host) {
+  rung_account *account = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *account, 0);
+  if (!account) return NULL;
+  atomic_init(&account->references, 1);
+  atomic_init(&account->bytes, 0);
+  account->host = host;
+  rung_host_retain(host);
+  return account;
+}
+void rung_account_release(rung_account *account) {
+  if (!account || atomic_fetch_sub(&account->references, 1) != 1) return;
+  rung_host *host = account->host;
+  rung_host_free(host, RUNG_MEMORY_host, account, sizeof *account);
+  rung_host_release(host);
+}
+void rung_program_account(rung_program *program, rung_account *account, uint64_t bytes) {
+  if (!program->account) {
+    program->account = account;
+    atomic_fetch_add(&account->references, 1);
+  }
+  atomic_fetch_add(&account->bytes, bytes - program->accounted);
+  program->accounted = bytes;
+}
+
+uint64_t rung_program_bytes(const rung_program *program) {
+  const rung_device *device = program->template_->device;
+  return sizeof *program + sizeof *program->plan + rung_arena_bytes(&program->plan->arena) +
+         device->backend->image_bytes(device->self, program->image);
 }
 
 rung_status rung_program_create(rung_template *t, const rung_binding *ceiling, size_t count, rung_error *error,
                                 rung_program **out_program) {
+  return rung_program_make(t, ceiling, count, NULL, NULL, error, out_program);
+}
+
+rung_status rung_program_make(rung_template *t, const rung_binding *ceiling, size_t count, rung_program_gate *gate,
+                              void *self, rung_error *error, rung_program **out_program) {
   if (!t || !out_program || (count && !ceiling))
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "program: template, ceiling and out_program are required");
   rung_program *program = rung_host_alloc(t->device->host, RUNG_MEMORY_host, sizeof *program, 0);
@@ -53,7 +91,7 @@ rung_status rung_program_create(rung_template *t, const rung_binding *ceiling, s
   atomic_init(&program->references, 1);
   rung_template_retain(t);
   program->template_ = t;
-  const rung_status status = make(program, ceiling, count, error);
+  const rung_status status = make(program, ceiling, count, gate, self, error);
   if (status) {
     rung_program_release(program);
     return status;
@@ -77,9 +115,13 @@ void rung_program_release(rung_program *program) {
     rung_plan_destroy(program->plan);
     rung_mutex_unlock(&t->lock);
   }
+  if (program->account) atomic_fetch_sub(&program->account->bytes, program->accounted);
+  rung_account_release(program->account);
   rung_host_free(device->host, RUNG_MEMORY_host, program, sizeof *program);
   rung_template_release(t);
 }
+
+rung_template *rung_program_template(const rung_program *program) { return program ? program->template_ : NULL; }
 
 int rung_program_inputs(const rung_program *program) { return program ? (int)program->plan->inputs : 0; }
 int rung_program_outputs(const rung_program *program) { return program ? (int)program->plan->outputs : 0; }

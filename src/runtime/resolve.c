@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From a binding to numbers: symbols solved from input extents, one 64-bit value per dimension expression, operands,
- * and one variant per step. */
+ * From a binding to numbers: one 64-bit value per dimension expression, operands, and one variant per step. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/runtime.h"
@@ -99,94 +97,15 @@ void rung_resolve_bases(const rung_plan *plan, rung_resolved *r, uint8_t *const 
   }
 }
 
-/* ---- symbols from extents */
-
-static rung_status give(const rung_plan *plan, uint32_t s, int64_t value, const char *input, int axis, int64_t *symbol,
-                        rung_error *error) {
-  const char *name = plan->dims.symbol[s].name;
-  if (symbol[s] != RUNG_UNBOUND && symbol[s] != value)
-    return rung_fail(error, RUNG_SHAPE_MISMATCH,
-                     "symbol %s is %" PRId64 " by earlier inputs and %" PRId64 " by axis %d of input \"%s\"", name,
-                     symbol[s], value, axis, input);
-  symbol[s] = value;
-  return RUNG_OK;
-}
-
-/* A polynomial that is linear in its only symbol without a value: coefficient * symbol + rest. */
-static bool linear(const rung_dims *dims, const rung_dim_node *node, const int64_t *symbol, uint32_t *out_symbol,
-                   int64_t *out_coefficient, int64_t *out_rest) {
-  *out_symbol = RUNG_NONE;
-  *out_coefficient = *out_rest = 0;
-  for (uint32_t t = node->a; t < node->a + node->b; t++) {
-    const rung_dim_term *term = &dims->term[t];
-    int64_t product = term->coefficient;
-    uint32_t open = RUNG_NONE;
-    for (uint32_t a = term->atom; a < term->atom + term->atoms; a++) {
-      const rung_dim_node *atom = &dims->node[dims->atom[a]];
-      if (atom->kind != RUNG_DIM_KIND_SYMBOL) return false;
-      if (symbol[atom->symbol] == RUNG_UNBOUND) {
-        if (open != RUNG_NONE) return false;
-        open = atom->symbol;
-      } else if (rung_mul_overflows(product, symbol[atom->symbol], &product)) {
-        return false;
-      }
-    }
-    if (open == RUNG_NONE) {
-      if (rung_add_overflows(*out_rest, product, out_rest)) return false;
-    } else {
-      if (*out_symbol != RUNG_NONE && *out_symbol != open) return false;
-      *out_symbol = open;
-      if (rung_add_overflows(*out_coefficient, product, out_coefficient)) return false;
-    }
-  }
-  return *out_symbol != RUNG_NONE && *out_coefficient != 0;
-}
-
-rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_t *extent, int64_t *symbol,
-                             rung_error *error) {
-  const rung_plan_input *in = &plan->input[input];
-  for (int axis = 0; axis < in->type.rank; axis++) {
-    const rung_dim_node *node = &plan->dims.node[in->type.extent[axis].id];
-    if (node->kind == RUNG_DIM_KIND_SYMBOL) {
-      RUNG_TRY(give(plan, node->symbol, extent[axis], in->name, axis, symbol, error));
-    } else if (node->kind == RUNG_DIM_KIND_CONSTANT) {
-      if (extent[axis] != node->value)
-        return rung_fail(error, RUNG_SHAPE_MISMATCH,
-                         "axis %d of input \"%s\" is %" PRId64 ", the program takes %" PRId64, axis, in->name,
-                         extent[axis], node->value);
-    } else if (node->kind == RUNG_DIM_KIND_POLYNOMIAL) {
-      uint32_t s;
-      int64_t coefficient, rest;
-      if (!linear(&plan->dims, node, symbol, &s, &coefficient, &rest))
-        continue; /* checked once all symbols are known */
-      const int64_t left = extent[axis] - rest;
-      if (left % coefficient)
-        return rung_fail(error, RUNG_SHAPE_MISMATCH,
-                         "axis %d of input \"%s\" is %" PRId64 ": not divisible for symbol %s, %" PRId64 " remains",
-                         axis, in->name, extent[axis], plan->dims.symbol[s].name, left % coefficient);
-      RUNG_TRY(give(plan, s, left / coefficient, in->name, axis, symbol, error));
-    }
-  }
-  return RUNG_OK;
-}
-
 rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, rung_error *error) {
-  char open[256] = "";
-  size_t used = 0;
   for (uint32_t s = 0; s < plan->dims.symbols; s++) {
     const rung_symbol *info = &plan->dims.symbol[s];
-    if (info->made) continue;
-    if (symbol[s] == RUNG_UNBOUND) {
-      const int n = snprintf(open + used, sizeof open - used, "%s%s", used ? ", " : "", info->name);
-      if (n > 0 && (size_t)n < sizeof open - used) used += (size_t)n;
-      continue;
-    }
+    if (info->made || symbol[s] == RUNG_UNBOUND) continue;
     if (symbol[s] < plan->lo[s] || symbol[s] > plan->ceiling[s])
       return rung_fail(error, RUNG_OUT_OF_RANGE, "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64,
                        info->name, symbol[s], plan->lo[s], plan->ceiling[s]);
   }
-  if (used) return rung_fail(error, RUNG_INVALID_ARGUMENT, "no input gives these symbols a value: %s", open);
-  return RUNG_OK;
+  return rung_check_open(&plan->dims, symbol, "no input gives these symbols a value", error);
 }
 
 rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page,

@@ -18,6 +18,7 @@ struct rung_device {
   rung_pool *pool;
   int threads;
   char name[48];
+  _Atomic uint64_t passes; /* rewrite passes run so far */
 };
 
 struct rung_template {
@@ -35,13 +36,33 @@ rung_status rung_template_take(rung_device *device, rung_graph *graph, const run
                                const char *explain, size_t explain_bytes, rung_error *error,
                                rung_template **out_template);
 
+/* Bytes of all programs that somebody counts together, for as long as the programs exist. */
+typedef struct rung_account {
+  atomic_int references;
+  _Atomic uint64_t bytes;
+  rung_host *host;
+} rung_account;
+rung_account *rung_account_create(rung_host *host); /* NULL: out of memory */
+void rung_account_release(rung_account *account);
+
 struct rung_program {
   atomic_int references;
+  rung_account *account; /* NULL: nobody counts */
+  uint64_t accounted;    /* bytes there */
   rung_template *template_;
   rung_plan *plan;
   void *image;         /* the backend's */
   uint64_t load_bytes; /* largest slice of source weights held while packing */
 };
+
+/* rung_program_create with a question in between: may a program of this size be? Asked when the plan is made and before
+ * the backend prepares it, and again when all of it is there. */
+typedef rung_status rung_program_gate(void *self, rung_program *program, rung_error *error);
+rung_status rung_program_make(rung_template *template_, const rung_binding *ceiling, size_t count,
+                              rung_program_gate *gate, void *self, rung_error *error, rung_program **out_program);
+uint64_t rung_program_bytes(const rung_program *program);     /* class host */
+uint64_t rung_template_bytes(const rung_template *template_); /* class host; graph and dimensions */
+void rung_program_account(rung_program *program, rung_account *account, uint64_t bytes);
 
 /* ---- state */
 typedef struct rung_kv_class {
@@ -100,7 +121,8 @@ typedef struct rung_bound {
   rung_tensor tensor;
   bool set;   /* extents are known */
   bool owned; /* data is the context's */
-  bool copy;  /* irregular memory of the caller: copied at run */
+  bool copy;  /* memory of the caller that the run cannot use in place: copied before or behind it */
+  bool roomy; /* the extents are those of a larger buffer */
 } rung_bound;
 
 struct rung_context {
@@ -136,9 +158,20 @@ void rung_resolved_carve(rung_resolved *resolved, const rung_plan *plan, uint8_t
 /* Dims, shapes, variants from resolved->symbol. */
 rung_status rung_resolve(const rung_plan *plan, rung_resolved *resolved, rung_error *error);
 void rung_resolve_bases(const rung_plan *plan, rung_resolved *resolved, uint8_t *const *root);
-/* Gives symbols their values from an input's extents; refuses conflicts. */
-rung_status rung_solve_input(const rung_plan *plan, uint32_t input, const int64_t *extent, int64_t *symbol,
-                             rung_error *error);
+/* Gives symbols their values from an input's extents (binding.c); refuses conflicts. roomy: the extents are those of a
+ * larger buffer, so that they only count for symbols that have no value. */
+typedef struct rung_solve {
+  const rung_dims *dims;
+  const char *name; /* of the input */
+  int64_t *symbol;  /* RUNG_UNBOUND: open */
+  bool roomy;
+} rung_solve;
+rung_status rung_solve_extents(const rung_solve *solve, const rung_value_type *type, const int64_t *extent,
+                               rung_error *error);
+/* Does a binding name every symbol that callers bind? */
+rung_status rung_check_complete(rung_template *template_, const rung_binding *binding, size_t count, rung_error *error);
+/* "what: a, b, c" if symbols that callers bind have no value. */
+rung_status rung_check_open(const rung_dims *dims, const int64_t *symbol, const char *what, rung_error *error);
 rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, rung_error *error);
 /* Pages that buffers touch at these dims, in bytes. */
 rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page,
@@ -149,6 +182,17 @@ rung_status rung_context_ready(rung_context *context);
 /* Ragged inputs as they are bound (rows.c). */
 rung_status rung_context_check_rows(rung_context *context);
 rung_status rung_context_check_total(rung_context *context, const rung_resolved *now);
+/* Inputs and outputs of the caller (boundary.c). Symbols from what is bound: */
+rung_status rung_context_solve(rung_context *context, int64_t *symbol);
+/* Do inputs that fix extents, and values set, leave this symbol without a value? False on conflicts. */
+bool rung_context_leaves_open(rung_context *context, uint32_t symbol);
+rung_status rung_context_check_extents(rung_context *context, const rung_resolved *now);
+/* Larger buffers: in place where the actual rows lie there as the run has them, else beside it. */
+rung_status rung_context_place(rung_context *context, const rung_resolved *now);
+void rung_context_copy_inputs(rung_context *context, const rung_resolved *now);
+rung_status rung_context_copy_outputs(rung_context *context, const rung_resolved *now);
+/* Strides of a tensor, dense ones where it has none. */
+void rung_buffer_strides(const rung_tensor *tensor, int64_t *out_stride);
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
 /* Commits what a binding needs; over the budget: a refusal, and the memory of the binding before (commit.c). */

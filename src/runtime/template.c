@@ -15,6 +15,7 @@ static rung_status optimise(rung_template *t, const rung_graph *graph, rung_erro
                        .target = t->device->target,
                        .options = &t->options,
                        .report = &t->explain,
+                       .ran = &t->device->passes,
                        .error = error};
   RUNG_TRY(rung_pipeline_run(&env, graph, &t->graph));
   return rung_text_status(&t->explain, error);
@@ -90,6 +91,11 @@ void rung_template_release(rung_template *t) {
   rung_mutex_finish(&t->lock);
   rung_host_free(host, RUNG_MEMORY_host, t, sizeof *t);
   rung_device_release(device);
+}
+
+uint64_t rung_template_bytes(const rung_template *t) {
+  return sizeof *t + sizeof *t->graph + rung_arena_bytes(&t->graph->arena) + sizeof *t->graph->dims +
+         rung_arena_bytes(&t->graph->dims->arena) + t->explain.capacity;
 }
 
 rung_status rung_template_print(const rung_template *t, rung_error *error, char **out_text, size_t *out_bytes) {

@@ -99,7 +99,8 @@ typedef struct rung_target {
   size_t (*kv_block_bytes)(rung_type type, int32_t kv_heads, int32_t key_dim, int32_t value_dim);
   void (*kv_read_row)(const rung_kv_view *, int32_t slot, int64_t position, float *out);
   void (*kv_write_row)(const rung_kv_view *, int32_t slot, int64_t position, const float *row);
-  size_t align; /* of buffers; 64 */
+  size_t align;    /* of buffers; 64 */
+  bool own_memory; /* apart from the host's: ladders keep few large programs there */
 } rung_target;
 
 /* The rows that together cover every value of their guard role up to `upper[role]`, best first, at most `max`. 0: no

@@ -145,6 +145,12 @@ static void cpu_finish(void *self, void *image_) {
   rung_host_free(host, RUNG_MEMORY_host, im, sizeof *im);
 }
 
+static uint64_t cpu_image_bytes(void *self, const void *image_) {
+  (void)self;
+  const image *im = image_;
+  return im ? sizeof *im + rung_arena_bytes(&im->arena) : 0;
+}
+
 static rung_status prepare_step(cpu *self, image *im, const rung_plan *plan, const rung_step *step, rung_error *error) {
   for (uint32_t v = step->variant; v < step->variant + step->variants; v++) {
     const rung_cpu_kernel *kernel = (const rung_cpu_kernel *)plan->variant[v].kernel;
@@ -276,4 +282,5 @@ const rung_backend rung_backend_cpu = {.name = "cpu",
                                        .target = cpu_target,
                                        .prepare = cpu_prepare,
                                        .finish = cpu_finish,
+                                       .image_bytes = cpu_image_bytes,
                                        .steps = cpu_steps};

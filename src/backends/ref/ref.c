@@ -121,6 +121,10 @@ static rung_status ref_prepare(void *self, rung_host *host, const rung_plan *pla
   return RUNG_OK;
 }
 static void ref_finish(void *self, void *image) { (void)self, (void)image; }
+static uint64_t ref_image_bytes(void *self, const void *image) {
+  (void)self, (void)image;
+  return 0;
+}
 
 static rung_status ref_steps(void *self, void *image, rung_run *run, uint32_t first, uint32_t count) {
   (void)self, (void)image;
@@ -165,4 +169,5 @@ const rung_backend rung_backend_ref = {.name = "ref",
                                        .target = ref_target,
                                        .prepare = ref_prepare,
                                        .finish = ref_finish,
+                                       .image_bytes = ref_image_bytes,
                                        .steps = ref_steps};
