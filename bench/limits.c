@@ -3,8 +3,8 @@
  *
  *   limits [--threads N] [--only NAME[,NAME]] [--quick]
  *
- * Prints one JSON object. Every figure is taken several times: lowest, median, highest. RUNG_MAX_ISA caps the
- * instruction set as it does for the library. */
+ * Prints one JSON object. Every figure is taken several times: lowest, median, highest. RUNG_MAX_ISA caps the instruction
+ * set as it does for the library. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * What a model takes: predicted by class, counted, and as the kernel sees it.
  *
  *   memory MODEL [--prompt N] [--decode N] [--context N] [--threads N] [--sequences N] [--kv f16|f32] [--exact]
- * [--json]
+ *          [--json]
  *
  * Loads the model, reads a prompt, decodes, and does both once more. VmHWM is reset just before the load. */
 #define _GNU_SOURCE

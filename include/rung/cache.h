@@ -5,8 +5,8 @@
  * program per range of sizes.
  *
  *   rung_cache    a program per key. Either every key has a graph of its own (rung_cache_get_or_compile), or all are
- * one template planned for another binding (rung_cache_create_template, rung_cache_specialise) rung_ladder   a program
- * per range of sizes, all of one template; it can run them as well
+ *                 one template planned for another binding (rung_cache_create_template, rung_cache_specialise)
+ *   rung_ladder   a program per range of sizes, all of one template; it can run them as well
  *
  * Programs are counted: one that was evicted lives on while a context runs it. Everything here may be used from many
  * threads at once; threads that ask for one missing key at once compile it once. What a builder or a compile refuses

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Graphs: how a model is stated. Values are made by ops (rung/ops.h) from inputs, weights, states and constants.
  *
- * Building is sticky: after the first error every later call does nothing and gives a null value; rung_graph_status
- * tells what went wrong, and compiling reports it too. So building code needs no checks of its own:
+ * Building is sticky: after the first error every later call does nothing and gives a null value; rung_graph_status tells
+ * what went wrong, and compiling reports it too. So building code needs no checks of its own:
  *
  *   rung_dim rows = rung_graph_symbol(g, "rows", 1, 512);
  *   rung_value x = rung_graph_input(g, "x", RUNG_TYPE_F32, 2, (rung_dim[]){rows, rung_graph_constant_dim(g, 64)});
@@ -113,10 +113,10 @@ RUNG_API rung_dim rung_graph_extent_of(const rung_graph *graph, rung_value value
  *   } : f32[rows,576]
  *   output "y" %4
  *
- * Attributes that have their default are left out. Numbers keep every bit; short constants show as f32(1, 2.5), others
- * as hex"00ff" or base64"...". A comment behind a node is its label, other comments are skipped. Types of results may
- * be left out; those given must be what the op's shape rule says. Values may have any names, print numbers them. Errors
- * of parse begin with "line 3, column 10: ". A graph that parse gives has been verified.
+ * Attributes that have their default are left out. Numbers keep every bit; short constants show as f32(1, 2.5), others as
+ * hex"00ff" or base64"...". A comment behind a node is its label, other comments are skipped. Types of results may be left
+ * out; those given must be what the op's shape rule says. Values may have any names, print numbers them.
+ * Errors of parse begin with "line 3, column 10: ". A graph that parse gives has been verified.
  *
  * The text is the caller's to free with rung_text_free. */
 RUNG_API RUNG_CHECKED rung_status rung_graph_print(const rung_graph *graph, rung_error *error, char **out_text,

@@ -22,9 +22,9 @@ typedef struct rung_host rung_host;
  *   alloc(self, bytes, align)    NULL on failure; bytes > 0, align a power of two
  *   free(self, p, bytes)         p came from alloc with the same bytes
  *   reserve(self, bytes)         addresses only; a multiple of `page`; NULL on failure
- *   commit(self, p, bytes)       makes a reserved range usable; it reads as zeros when first committed; false on
- * failure decommit(self, p, bytes)     gives the memory back, keeps the addresses release(self, p, bytes)      ends a
- * reservation, committed parts included
+ *   commit(self, p, bytes)       makes a reserved range usable; it reads as zeros when first committed; false on failure
+ *   decommit(self, p, bytes)     gives the memory back, keeps the addresses
+ *   release(self, p, bytes)      ends a reservation, committed parts included
  */
 typedef struct rung_allocator {
   size_t size; /* sizeof(rung_allocator) */

@@ -3,9 +3,9 @@
  *
  *   rung_model_open -> rung_generator_create -> rung_generator_prompt -> rung_generator_step, step, step ...
  *
- * A model is shared and immutable: its weights are mapped or read once, and packed once, whatever number of generators
- * use it. A generator belongs to one thread at a time; it runs several sequences of different lengths in one ragged
- * run. Families: llama (Touvron et al. 2023) and gemma3 (technical report, 2025), from GGUF.
+ * A model is shared and immutable: its weights are mapped or read once, and packed once, whatever number of generators use
+ * it. A generator belongs to one thread at a time; it runs several sequences of different lengths in one ragged run.
+ * Families: llama (Touvron et al. 2023) and gemma3 (technical report, 2025), from GGUF.
  */
 #ifndef RUNG_MODEL_H
 #define RUNG_MODEL_H
