@@ -44,7 +44,7 @@ typedef struct rung_tensor_name {
   const char *name, *folder; /* {"attn_q", "layers.*.self_attn.q_proj"} */
 } rung_tensor_name;
 
-enum { RUNG_MAX_LAYERS = 512, RUNG_MAX_ROPE = 1024 };
+enum { RUNG_MAX_LAYERS = 512 };
 
 /* What the families have in common. */
 typedef struct rung_config {
@@ -53,11 +53,10 @@ typedef struct rung_config {
   int64_t window;                 /* of the layers that do not see everything */
   bool sees_all[RUNG_MAX_LAYERS]; /* where there is a window */
   double rope_base_window, rope_scale, embedding_scale, attention_scale;
-  struct {
-    double factor, low, high, context; /* Llama 3's scaling of slow frequencies; factor 0: none */
-  } rope_slow;
-  double norm_offset; /* added to the weights of norms: 1 where a folder leaves out Gemma's "1 +" */
-  int32_t rope_mode;  /* GGUF permutes the rows of queries and keys of some families; folders do not */
+  double norm_offset;            /* added to the weights of norms: 1 where a folder leaves out Gemma's "1 +" */
+  const rung_op *activation;     /* between the products of the feed-forward half, where families differ in it */
+  int64_t types, first_position; /* of encoders: rows of the table of segments; where positions begin */
+  int32_t rope_mode;             /* GGUF permutes the rows of queries and keys of some families; folders do not */
   enum { RUNG_TIED_AS_FOUND, RUNG_TIED, RUNG_NOT_TIED } tied; /* is the output matrix the embedding's? */
   const rung_tensor_name *names;                              /* NULL: tensors have GGUF's names */
   const char *name_prefix;
@@ -91,7 +90,6 @@ rung_value rung_norm(rung_builder *b, const char *name, rung_value x, int64_t wi
 rung_value rung_split_heads(rung_builder *b, rung_value x, int64_t heads, int64_t dim);
 rung_value rung_join_heads(rung_builder *b, rung_value x, int64_t heads, int64_t dim);
 rung_value rung_rotate(rung_builder *b, rung_value x, int32_t mode, double base, double scale, rung_value factors);
-rung_value rung_rope_factors(rung_builder *b); /* what divides each frequency; null: nothing */
 /* Appends k and v to the layer's state, then attends to it. */
 rung_value rung_attend(rung_builder *b, rung_value q, rung_value k, rung_value v, int64_t window, double scale);
 rung_value rung_embed(rung_builder *b, rung_value ids);
@@ -103,6 +101,8 @@ typedef struct rung_family {
   const char *model_type;        /* of config.json; NULL: not read from folders */
   const rung_tensor_name *names; /* of a folder; the last has no name */
   const char *name_prefix;       /* of the folder's names, where they have one: "model." */
+  const char *const *aside;      /* how tensors of a folder begin that are no surprise and not used; ends with NULL */
+  bool encoder;                  /* ragged rows without a state; vectors come out, not logits */
   bool ties;                     /* does a folder tie the output matrix where it does not say? */
   rung_status (*configure)(const rung_metadata *meta, rung_config *config, rung_error *error);
   /* ids[rows] to hidden rows [rows, width], final norm included. */

@@ -65,8 +65,7 @@ static void test_values(void) {
 }
 
 static void test_later(void) {
-  static const char *const later[] = {"chat",     "perplexity", "embed", "compile",
-                                      "quantize", "convert",    "graph", "cache"};
+  static const char *const later[] = {"chat", "perplexity", "compile", "quantize", "convert", "graph", "cache"};
   for (size_t i = 0; i < RUNG_COUNT(later); i++) EXPECT(4, "is not supported yet", "%s -m x", later[i]);
   static const char *const flags[] = {"--chat",
                                       "--system x",
@@ -93,7 +92,7 @@ static void test_files(void) {
   EXPECT(3, "bad.gguf", "generate -m '%s' -p x", tool_file("bad.gguf"));
   EXPECT(3, NULL, "inspect -m '%s'", tool_file("bad.gguf"));
   write_file(tool_file("text"), "neither\n");
-  EXPECT(3, "neither a GGUF file nor a model folder nor a text graph", "inspect -m '%s'", tool_file("text"));
+  EXPECT(3, "neither a GGUF file nor a text graph", "inspect -m '%s'", tool_file("text"));
   write_file(tool_file("net.onnx"), "\x08\x07");
   EXPECT(4, "not supported yet", "run -m '%s'", tool_file("net.onnx"));
   write_file(tool_file("bad.rung"), "rung 1\n%0 = nonsense\n");

@@ -6,8 +6,7 @@
 #include "ir/graph.h"
 #include "session.h"
 
-/* SAFETENSORS: a file, or a model folder. */
-typedef enum cli_file { CLI_FILE_GGUF, CLI_FILE_SAFETENSORS, CLI_FILE_GRAPH } cli_file;
+typedef enum cli_file { CLI_FILE_GGUF, CLI_FILE_GRAPH } cli_file;
 /* By the first bytes. What is neither is refused: CLI_UNSUPPORTED for formats of later versions. */
 int cli_recognise(const cli_session *session, cli_file *out);
 

@@ -3,6 +3,7 @@
 #include "inspect.h"
 
 #include <inttypes.h>
+#include <rung/embed.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,20 @@ static int64_t shown_context(const cli_options *o, rung_model *model) {
   return o->context ? o->context : info.context < USUAL ? info.context : USUAL;
 }
 
+static int compile_encoder(const cli_inspection *i, rung_model *model, cli_compiled *c) {
+  cli_session *s = i->session;
+  rung_encoder_options o = rung_encoder_options_default();
+  if (s->options->ubatch) o.rows = s->options->ubatch;
+  o.longest = s->options->context;
+  o.pooling = RUNG_POOLING_MEAN; /* the folder need not say */
+  rung_status status = rung_encoder_compile(model, &o, &s->error, &c->template_, &c->program);
+  const int64_t none = 0;
+  const rung_lengths lengths = {1, &none, 1, 1};
+  const rung_binding binding[] = {{"rows", o.rows}, {"sequences", 1}};
+  if (!status) status = rung_program_memory(c->program, binding, 2, &lengths, &s->error, &c->memory);
+  return status ? cli_fail(s, CLI_ON_FLAGS, status, NULL) : CLI_OK;
+}
+
 static int compile_model(const cli_inspection *i, rung_model *model, cli_compiled *c) {
   cli_session *s = i->session;
   rung_generate_options o = cli_generate_options(s->options);
@@ -91,17 +106,19 @@ static int compile_model(const cli_inspection *i, rung_model *model, cli_compile
   return status ? cli_fail(s, CLI_ON_FLAGS, status, NULL) : CLI_OK;
 }
 
-static int inspect_model(const cli_inspection *i, cli_file kind) {
+static int inspect_gguf(const cli_inspection *i) {
   const cli_options *o = i->session->options;
   if (o->bindings.count)
     return cli_refuse(i->session, CLI_USAGE, "--bind is for text graphs; a language model takes -c and --ubatch");
   int code = CLI_OK;
-  if (!wants_compile(o) && !o->check) code = kind == CLI_FILE_GGUF ? cli_show_gguf(i) : cli_show_tensors(i);
+  if (!wants_compile(o) && !o->check) code = cli_show_gguf(i);
   if (!code && wants_compile(o)) {
     rung_model *model = NULL;
     cli_compiled c = {0};
     code = cli_open_model(i->session, &model, NULL);
-    if (!code) code = compile_model(i, model, &c);
+    rung_model_info info = {0};
+    if (!code) rung_model_get_info(model, &info);
+    if (!code) code = info.encoder ? compile_encoder(i, model, &c) : compile_model(i, model, &c);
     if (!code) code = cli_show_compiled(i, &c);
     rung_program_release(c.program);
     rung_template_release(c.template_);
@@ -132,8 +149,9 @@ static int compile_graph(const cli_inspection *i, const rung_graph *graph, cli_c
 static int inspect_graph(const cli_inspection *i) {
   const cli_options *o = i->session->options;
   if (o->check)
-    return cli_refuse(i->session, CLI_USAGE,
-                      "--check looks at tensors of a model; a text graph has none (rung run --check compares devices)");
+    return cli_refuse(
+        i->session, CLI_USAGE,
+        "--check looks at tensors of a GGUF file; a text graph has none (rung run --check compares devices)");
   rung_graph *graph = NULL;
   int code = cli_read_graph(i->session, &graph);
   if (!code && !wants_compile(o)) cli_show_graph(i, graph);
@@ -155,7 +173,7 @@ int cli_inspect(cli_session *s) {
   cli_json json;
   if (s->options->json) json = cli_json_begin(stdout);
   const cli_inspection i = {s, s->options->json ? &json : NULL};
-  code = kind == CLI_FILE_GRAPH ? inspect_graph(&i) : inspect_model(&i, kind);
+  code = kind == CLI_FILE_GGUF ? inspect_gguf(&i) : inspect_graph(&i);
   if (s->options->json) cli_json_end(&json);
   return code;
 }
