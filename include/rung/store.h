@@ -65,6 +65,12 @@ RUNG_API RUNG_CHECKED rung_status rung_store_find(rung_store *store, rung_device
                                                   const rung_compile_options *options, rung_error *error,
                                                   rung_template **out_template);
 
+/* From now on, packed forms of these weights (all views of the store of weights) are looked for here before they are
+ * made, and kept here when they had to be made, if options.packed says so. They are found by the content of the
+ * weights, which is read once for that and then remembered for the file that it lies in. The store of compiles stays
+ * alive. */
+RUNG_API RUNG_CHECKED rung_status rung_store_attach(rung_store *store, rung_weights *weights, rung_error *error);
+
 typedef struct rung_store_counters {
   uint64_t hits, misses; /* look-ups of templates and of packed forms */
   uint64_t written;      /* files */
@@ -115,6 +121,11 @@ RUNG_API rung_template *rung_compiled_template(const rung_compiled *compiled); /
 /* Plans for the ceiling that the file has. */
 RUNG_API RUNG_CHECKED rung_status rung_compiled_program(const rung_compiled *compiled, rung_error *error,
                                                         rung_program **out_program);
+/* A view of `weights` that takes packed forms from the file where the weights are those that they were made from. NULL:
+ * of the weights in the file. Reads the packed forms once to check them. */
+RUNG_API RUNG_CHECKED rung_status rung_compiled_view(rung_compiled *compiled, rung_weights *weights, rung_error *error,
+                                                     rung_view **out_view);
+
 typedef struct rung_compiled_info {
   const char *device;  /* "cpu (avx512)": where it was compiled; all texts live as long as the object */
   const char *version; /* of the library that wrote it */

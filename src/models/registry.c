@@ -4,10 +4,8 @@
 
 #include "models/family.h"
 
-extern const rung_family rung_family_llama, rung_family_gemma3, rung_family_bert, rung_family_roberta,
-    rung_family_xlm_roberta;
-static const rung_family *const families[] = {&rung_family_llama, &rung_family_gemma3, &rung_family_bert,
-                                              &rung_family_roberta, &rung_family_xlm_roberta};
+extern const rung_family rung_family_llama, rung_family_gemma3;
+static const rung_family *const families[] = {&rung_family_llama, &rung_family_gemma3};
 
 const rung_family *rung_family_at(size_t index) { return index < RUNG_COUNT(families) ? families[index] : NULL; }
 

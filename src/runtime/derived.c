@@ -10,6 +10,7 @@ static void destroy(void *object) {
   /* Tables and views hold the store, so nothing is left of either. */
   rung_dead dead = {derived->form, derived->pinned};
   rung_dead_destroy(derived, &dead);
+  rung_banks_close(derived);
   rung_host_free(derived->host, RUNG_MEMORY_host, derived, sizeof *derived);
 }
 
@@ -37,10 +38,16 @@ rung_tensor_value *rung_sources_value(const rung_sources *s, const rung_tensor_e
   return pending ? pending : rung_weights_now(s->derived->weights, entry);
 }
 
+/* For forms it is enough to know what a weight is: they may be found ready made. */
+static rung_tensor_value *value_or_known(const rung_sources *s, const rung_tensor_entry *entry) {
+  rung_tensor_value *value = rung_sources_value(s, entry);
+  return value ? value : rung_weights_known(s->derived->weights, entry);
+}
+
 bool rung_view_binds(const rung_view *view, rung_tensor_value *const *value, uint32_t count) {
   const rung_sources sources = {.derived = view->derived, .own = view->own};
   for (uint32_t i = 0; i < count; i++)
-    if (rung_sources_value(&sources, value[i]->entry) != value[i]) return false;
+    if (value_or_known(&sources, value[i]->entry) != value[i]) return false;
   return true;
 }
 
@@ -61,7 +68,7 @@ static rung_status find_value(const rung_sources *sources, const rung_plan *plan
   const rung_plan_weight *want = &plan->weight[index];
   const rung_tensor_entry *entry = rung_weights_find(sources->derived->weights, want->name);
   if (!entry) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" is not in the store", want->name);
-  *out_value = rung_sources_value(sources, entry);
+  *out_value = value_or_known(sources, entry);
   if (!*out_value) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" is declared but not loaded", want->name);
   if (entry->type != want->type.type)
     return rung_fail(error, RUNG_TYPE_MISMATCH, "weight \"%s\" is %s in the store, the program wants %s", want->name,
@@ -134,24 +141,33 @@ static rung_status find_pinned(rung_derived *derived, rung_tensor_value *value, 
 
 /* ---- tables */
 
-static rung_status form_root(const rung_sources *sources, const rung_program *program, uint32_t index,
-                             rung_error *error, rung_table_root *out) {
-  rung_host *host = sources->derived->host;
+rung_status rung_form_key_make(const rung_sources *sources, const rung_program *program, uint32_t index,
+                               rung_error *error, rung_form_key *out_key) {
   const rung_plan *plan = program->plan;
   const rung_plan_form *want = &plan->form[index];
-  rung_tensor_value **source = rung_host_array(host, want->weights, sizeof *source);
-  if (!source) return rung_fail(error, RUNG_OUT_OF_MEMORY, "form: out of memory");
-  rung_form_key key = {.want = want, .layout = rung_target_layout(plan->target, want->type.layout), .source = source};
-  rung_status status = RUNG_OK;
-  for (uint32_t i = 0; i < want->weights && !status; i++)
-    status = find_value(sources, plan, plan->form_weight[want->weight + i], error, &source[i]);
-  if (!status) status = rung_form_body_hash(program, want, error, &key.body);
+  *out_key = (rung_form_key){.want = want,
+                             .layout = rung_target_layout(plan->target, want->type.layout),
+                             .source = rung_host_array(sources->derived->host, want->weights, sizeof(void *))};
+  if (!out_key->source) return rung_fail(error, RUNG_OUT_OF_MEMORY, "form: out of memory");
+  for (uint32_t i = 0; i < want->weights; i++)
+    RUNG_TRY(find_value(sources, plan, plan->form_weight[want->weight + i], error, &out_key->source[i]));
+  return rung_form_body_hash(program, want, error, &out_key->body);
+}
+
+void rung_form_key_finish(const rung_sources *sources, rung_form_key *key) {
+  rung_host_free(sources->derived->host, RUNG_MEMORY_host, key->source, key->want->weights * sizeof(void *));
+}
+
+static rung_status form_root(const rung_sources *sources, const rung_program *program, uint32_t index,
+                             rung_error *error, rung_table_root *out) {
+  rung_form_key key;
+  rung_status status = rung_form_key_make(sources, program, index, error, &key);
   if (!status) status = rung_derived_form(sources->derived, program, &key, error, &out->form);
   if (!status) {
-    out->data = out->form->region.base;
-    rung_progress(host, "pack", index + 1, plan->forms);
+    out->data = out->form->data;
+    rung_progress(sources->derived->host, "pack", index + 1, program->plan->forms);
   }
-  rung_host_free(host, RUNG_MEMORY_host, source, want->weights * sizeof *source);
+  rung_form_key_finish(sources, &key);
   return status;
 }
 
@@ -159,6 +175,7 @@ static rung_status weight_root(const rung_sources *sources, const rung_plan *pla
                                rung_table_root *out) {
   rung_tensor_value *value;
   RUNG_TRY(find_value(sources, plan, index, error, &value));
+  if (!value->data) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" has no value", value->entry->name);
   RUNG_TRY(find_pinned(sources->derived, value, error, &out->pinned));
   out->data = out->pinned->copy ? out->pinned->copy : value->data;
   return RUNG_OK;

@@ -154,9 +154,23 @@ static rung_status fill(rung_derived *derived, const rung_program *program, cons
 
 void rung_form_destroy(rung_derived *derived, rung_form *form) {
   rung_region_finish(&form->region);
+  if (form->bank) rung_host_unaccount(derived->host, RUNG_MEMORY_packed, form->mapped);
+  rung_sections_release(form->bank);
   for (uint32_t i = 0; i < form->sources; i++) rung_tensor_value_release(derived->weights, form->source[i]);
   rung_host_free(derived->host, RUNG_MEMORY_host, form->source, form->sources * sizeof *form->source);
   rung_host_free(derived->host, RUNG_MEMORY_host, form, sizeof *form);
+}
+
+static rung_status make(rung_derived *derived, const rung_program *program, const rung_plan_form *want, rung_form *form,
+                        rung_error *error) {
+  for (uint32_t i = 0; i < form->sources; i++)
+    if (!form->source[i]->data)
+      return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" has no value", form->source[i]->entry->name);
+  RUNG_TRY(rung_region_init(&form->region, derived->host, RUNG_MEMORY_packed, want->bytes ? want->bytes : 1, error));
+  form->data = form->region.base;
+  if (!want->bytes) return RUNG_OK;
+  RUNG_TRY(rung_region_commit(&form->region, 0, want->bytes, error));
+  return fill(derived, program, want, form, error);
 }
 
 static rung_status create(rung_derived *derived, const rung_program *program, const rung_form_key *key,
@@ -178,10 +192,8 @@ static rung_status create(rung_derived *derived, const rung_program *program, co
                       .sources = want->weights,
                       .source = source};
   for (uint32_t i = 0; i < want->weights; i++) rung_tensor_value_retain(source[i] = key->source[i]);
-  rung_status status =
-      rung_region_init(&form->region, derived->host, RUNG_MEMORY_packed, want->bytes ? want->bytes : 1, error);
-  if (!status && want->bytes) status = rung_region_commit(&form->region, 0, want->bytes, error);
-  if (!status && want->bytes) status = fill(derived, program, want, form, error);
+  rung_status status = rung_bank_map(derived, key, form, error);
+  if (!status && !form->bank) status = make(derived, program, want, form, error);
   if (status) {
     rung_form_destroy(derived, form);
     return rung_fail_prefix(error, status, "form of \"%s\"", name);

@@ -87,7 +87,7 @@ rung_memory rung_view_memory(const rung_view *view) {
   const rung_derived *derived = view->derived;
   const rung_sources sources = {.derived = view->derived, .own = view->own};
   for (const rung_form *f = derived->form; f; f = f->next)
-    if (rung_view_binds(view, f->source, f->sources)) m.packed += f->region.committed;
+    if (rung_view_binds(view, f->source, f->sources)) m.packed += rung_form_held(f);
   for (size_t i = 0; i < rung_weights_count(view->weights); i++) {
     const rung_tensor_value *value = rung_sources_value(&sources, rung_weights_entry(view->weights, i));
     if (value && (value->set || is_pinned(derived, value))) m.weights += value->entry->bytes;
@@ -102,7 +102,7 @@ rung_memory rung_weights_memory(const rung_weights *weights) {
   if (weights) m.weights = rung_weights_set_bytes(weights);
   if (!derived) return m;
   rung_host_lock(derived->host);
-  for (const rung_form *f = derived->form; f; f = f->next) m.packed += f->region.committed;
+  for (const rung_form *f = derived->form; f; f = f->next) m.packed += rung_form_held(f);
   for (const rung_pinned *p = derived->pinned; p; p = p->next) m.weights += p->value->set ? 0 : p->value->entry->bytes;
   rung_host_unlock(derived->host);
   return m;
@@ -161,7 +161,10 @@ static rung_status make_use(rung_view *view, const rung_program *program, rung_e
   if (!use) return rung_fail(error, RUNG_OUT_OF_MEMORY, "view: out of memory");
   const rung_sources sources = {.derived = view->derived, .own = view->own};
   use->program = program;
-  const rung_status status = rung_table_make(&sources, program, error, &use->table);
+  rung_bank_use bank;
+  rung_status status = rung_bank_fetch(&sources, program, error, &bank);
+  if (!status) status = rung_table_make(&sources, program, error, &use->table);
+  if (!status) rung_bank_keep(&sources, program, use->table, &bank);
   rung_derived_rest(view->derived);
   if (status) {
     rung_host_free(view->host, RUNG_MEMORY_host, use, sizeof *use);

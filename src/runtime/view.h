@@ -6,8 +6,9 @@
 #ifndef RUNG_RUNTIME_VIEW_H
 #define RUNG_RUNTIME_VIEW_H
 
-#include <rung/program.h>
+#include <rung/store.h>
 
+#include "formats/sections.h"
 #include "plan/plan.h"
 #include "weights/store.h"
 
@@ -23,8 +24,18 @@ typedef struct rung_form {
   rung_hash body;
   uint32_t sources;
   rung_tensor_value **source; /* retained */
+  const uint8_t *data;        /* the region's, or in the file that it was found in */
   rung_region region;
+  rung_sections *bank; /* that file, retained; its pages count as packed */
+  uint64_t mapped;     /* bytes of them */
 } rung_form;
+static inline uint64_t rung_form_held(const rung_form *form) { return form->region.committed + form->mapped; }
+
+/* A file with packed forms (runtime/cache/aot_forms.c). */
+typedef struct rung_bank {
+  struct rung_bank *next;
+  rung_sections *file;
+} rung_bank;
 
 /* A weight that steps read as it lies. */
 typedef struct rung_pinned {
@@ -43,6 +54,10 @@ typedef struct rung_derived {
   rung_pinned *pinned;
   rung_view *view;  /* all of the store; under both locks */
   uint64_t touched; /* bytes of mapped sources read since all were let go; under change */
+  /* Under change: */
+  rung_bank *bank;
+  rung_store *store; /* where forms are looked for and kept; NULL: nowhere */
+  bool remembered;   /* what the store knows of the sources has been asked for */
 } rung_derived;
 
 /* What the weights and forms of one program are in one generation of a view. Runs keep the table they began with. */
@@ -82,6 +97,13 @@ struct rung_view {
   rung_tensor_value **pending; /* sets that wait for a commit, by tensor; NULL: none */
 };
 
+typedef struct rung_form_key {
+  const rung_plan_form *want;
+  const rung_layout *layout;
+  rung_hash body;
+  rung_tensor_value **source;
+} rung_form_key;
+
 /* Which values a table is made from. */
 typedef struct rung_sources {
   rung_derived *derived;
@@ -91,6 +113,10 @@ typedef struct rung_sources {
 rung_tensor_value *rung_sources_value(const rung_sources *sources, const rung_tensor_entry *entry);
 
 /* ---- derived.c */
+/* What identifies form `index` of a plan; the array of sources is the key's, finish in any case. */
+rung_status rung_form_key_make(const rung_sources *sources, const rung_program *program, uint32_t index,
+                               rung_error *error, rung_form_key *out_key);
+void rung_form_key_finish(const rung_sources *sources, rung_form_key *key);
 /* That of a store, made when it is missing. */
 rung_status rung_derived_of(rung_weights *weights, rung_error *error, rung_derived **out_derived);
 /* Under change. */
@@ -112,6 +138,22 @@ void rung_dead_destroy(rung_derived *derived, rung_dead *dead);
 /* Does the view bind every value that this was made from? Under the host's lock. */
 bool rung_view_binds(const rung_view *view, rung_tensor_value *const *value, uint32_t count);
 
+/* ---- cache/aot_forms.c: forms in files. All under change. */
+typedef struct rung_bank_use {
+  bool keep; /* what is made now should be written */
+  rung_hash key;
+} rung_bank_use;
+/* Looks for a file with the forms of a program in the store that the weights have; trouble with it is logged, and then
+ * the forms are made. */
+rung_status rung_bank_fetch(const rung_sources *sources, const rung_program *program, rung_error *error,
+                            rung_bank_use *out_use);
+void rung_bank_keep(const rung_sources *sources, const rung_program *program, const rung_table *table,
+                    const rung_bank_use *use);
+/* Points the form into a file that has it; leaves form->bank NULL if there is none. */
+rung_status rung_bank_map(rung_derived *derived, const rung_form_key *key, rung_form *form, rung_error *error);
+rung_status rung_bank_add(rung_derived *derived, rung_sections *file, rung_error *error);
+void rung_banks_close(rung_derived *derived);
+
 /* ---- view.c */
 /* The store of a view, retained, its change lock held. */
 rung_weights *rung_view_lock(rung_view *view);
@@ -131,12 +173,6 @@ void rung_view_drop_fresh(rung_view *view);
 void rung_view_drop_values(rung_weights *weights, rung_tensor_value **value, size_t count);
 
 /* ---- form.c */
-typedef struct rung_form_key {
-  const rung_plan_form *want;
-  const rung_layout *layout;
-  rung_hash body;
-  rung_tensor_value *const *source;
-} rung_form_key;
 /* Found or made, and counted for one table. Under change. */
 rung_status rung_derived_form(rung_derived *derived, const rung_program *program, const rung_form_key *key,
                               rung_error *error, rung_form **out_form);

@@ -188,6 +188,7 @@ static void place(const rung_weights *weights, rung_slot *s, int source, uint64_
   s->entry.data = weights->sources[source].map->data + offset;
   s->first.entry = &s->entry;
   s->first.data = s->entry.data;
+  s->first.identified = false;
   atomic_init(&s->first.references, 1); /* the store's, which stays */
   s->now = &s->first;
 }
@@ -238,29 +239,58 @@ rung_status rung_weights_declare(rung_weights *weights, const char *name, rung_t
 
 /* ---- identity */
 
-rung_status rung_weights_identity(rung_weights *weights, const rung_tensor_entry *entry, rung_error *error,
-                                  rung_hash *out_hash) {
-  rung_tensor_value *value = rung_weights_value(weights, entry);
-  if (!value) return rung_fail(error, RUNG_NOT_LOADED, "tensor '%s' has no value", entry->name);
+bool rung_tensor_value_identified(rung_weights *weights, const rung_tensor_value *value, rung_hash *out_hash) {
   rung_mutex_lock(&weights->lock);
-  bool known = value->identified;
+  const bool known = value->identified;
   if (known) *out_hash = value->identity;
   rung_mutex_unlock(&weights->lock);
-  if (known) {
-    rung_tensor_value_release(weights, value);
-    return RUNG_OK;
-  }
-  /* Read outside the lock: two threads may do it at once and come to the same. The words are part of stored keys. */
-  const rung_hash content = rung_hash_bytes(value->data, (size_t)entry->bytes);
-  uint64_t words[4 + RUNG_MAX_RANK] = {(uint64_t)entry->type, (uint64_t)entry->rank, content.low, content.high};
-  for (int i = 0; i < entry->rank; i++) words[4 + i] = (uint64_t)entry->extent[i];
-  const rung_hash identity = rung_hash_bytes(words, sizeof words);
+  return known;
+}
+
+void rung_tensor_value_identify(rung_weights *weights, rung_tensor_value *value, rung_hash identity) {
   rung_mutex_lock(&weights->lock);
   value->identity = identity;
   value->identified = true;
   rung_mutex_unlock(&weights->lock);
+}
+
+void rung_weights_know(rung_weights *weights, const rung_tensor_entry *entry, rung_hash identity) {
+  rung_slot *s = rung_slot_of(weights, entry);
+  if (!s->now) { /* what it is, without its bytes */
+    s->first.entry = &s->entry;
+    atomic_init(&s->first.references, 1);
+  }
+  rung_tensor_value_identify(weights, &s->first, identity);
+}
+
+rung_tensor_value *rung_weights_known(const rung_weights *weights, const rung_tensor_entry *entry) {
+  rung_slot *s = rung_slot_of(weights, entry);
+  return s->first.identified ? &s->first : NULL;
+}
+
+const rung_map *rung_weights_map(const rung_weights *weights, int32_t source) {
+  return source >= 0 && (size_t)source < weights->source_count ? weights->sources[source].map : NULL;
+}
+
+rung_hash rung_tensor_value_identity(rung_weights *weights, rung_tensor_value *value) {
+  rung_hash identity;
+  if (rung_tensor_value_identified(weights, value, &identity)) return identity;
+  const rung_tensor_entry *entry = value->entry;
+  /* Read outside the lock: two threads may do it at once and come to the same. The words are part of stored keys. */
+  const rung_hash content = rung_hash_bytes(value->data, (size_t)entry->bytes);
+  uint64_t words[4 + RUNG_MAX_RANK] = {(uint64_t)entry->type, (uint64_t)entry->rank, content.low, content.high};
+  for (int i = 0; i < entry->rank; i++) words[4 + i] = (uint64_t)entry->extent[i];
+  identity = rung_hash_bytes(words, sizeof words);
+  rung_tensor_value_identify(weights, value, identity);
+  return identity;
+}
+
+rung_status rung_weights_identity(rung_weights *weights, const rung_tensor_entry *entry, rung_error *error,
+                                  rung_hash *out_hash) {
+  rung_tensor_value *value = rung_weights_value(weights, entry);
+  if (!value) return rung_fail(error, RUNG_NOT_LOADED, "tensor '%s' has no value", entry->name);
+  *out_hash = rung_tensor_value_identity(weights, value);
   rung_tensor_value_release(weights, value);
-  *out_hash = identity;
   return RUNG_OK;
 }
 

@@ -39,6 +39,7 @@ typedef struct rung_tensor_value {
   bool set;        /* a copy of its own, class weights, which goes with the last reference; else its source's bytes */
   bool identified; /* with identity, under the store's lock */
   rung_hash identity;
+  bool kept; /* the identity is remembered somewhere; under change */
 } rung_tensor_value;
 
 /* Where bytes come from. `map` may be of any kind, and belongs to `owner`, which the store lets go of by release(owner)
@@ -105,9 +106,9 @@ typedef struct rung_weight_write {
 rung_status rung_tensor_value_write(rung_weights *weights, const rung_tensor_entry *entry,
                                     const rung_tensor_value *base, rung_tensor_value *pending,
                                     const rung_weight_write *write, rung_error *error, rung_tensor_value **out_value);
-/* A value of `entry` with the bytes of one of another store, whose tensor has the same type and extents. */
-rung_status rung_tensor_value_copy(rung_weights *weights, const rung_tensor_entry *entry, rung_weights *from,
-                                   const rung_tensor_value *value, rung_error *error, rung_tensor_value **out_value);
+/* A value of `entry` with these bytes of the entry's own type copied. */
+rung_status rung_tensor_value_copy(rung_weights *weights, const rung_tensor_entry *entry, const void *data,
+                                   rung_error *error, rung_tensor_value **out_value);
 typedef struct rung_weight_read {
   const char *name;
   uint64_t offset;
@@ -115,8 +116,8 @@ typedef struct rung_weight_read {
   void *out;
   uint64_t bytes; /* of out */
 } rung_weight_read;
-rung_status rung_tensor_value_read(rung_weights *weights, const rung_tensor_entry *entry,
-                                   const rung_tensor_value *value, const rung_weight_read *read, rung_error *error);
+rung_status rung_tensor_value_read(const rung_tensor_entry *entry, const rung_tensor_value *value,
+                                   const rung_weight_read *read, rung_error *error);
 /* Makes the pending sets the current generation; under `change` and the host's lock. Allocates and frees nothing:
  * afterwards rung_weights_pending is the value that each set took the place of, to be dropped by
  * rung_weights_drop_pending without the host's lock. */
@@ -135,6 +136,16 @@ void *rung_weights_attached(const rung_weights *weights); /* NULL: none */
  * if declared only. */
 rung_status rung_weights_identity(rung_weights *weights, const rung_tensor_entry *entry, rung_error *error,
                                   rung_hash *out_hash);
+/* The same of one value; and whether it is known already, or what somebody who knows says it is. */
+rung_hash rung_tensor_value_identity(rung_weights *weights, rung_tensor_value *value);
+bool rung_tensor_value_identified(rung_weights *weights, const rung_tensor_value *value, rung_hash *out_hash);
+void rung_tensor_value_identify(rung_weights *weights, rung_tensor_value *value, rung_hash identity);
+/* While building: what a declared tensor is, though its bytes are not there. Forms that were stored can be found by it;
+ * for everything else the tensor has no value. */
+void rung_weights_know(rung_weights *weights, const rung_tensor_entry *entry, rung_hash identity);
+/* Its value without data; NULL where nothing is known. */
+rung_tensor_value *rung_weights_known(const rung_weights *weights, const rung_tensor_entry *entry);
+const rung_map *rung_weights_map(const rung_weights *weights, int32_t source); /* NULL: no such source */
 
 /* Are the entry's bytes mapped pages of ours, which can be let go and fetched again? Not so for the caller's memory and
  * for copies: a report lists those. */

@@ -4,11 +4,13 @@
 #define RUNG_TESTS_AOT_WORLD_H
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <rung/store.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/map_file.h"
@@ -64,16 +66,20 @@ static void aot_on_log(void *self, rung_log_level level, const char *text) {
 /* Blocks of q4_0 with plain scales, then g. */
 static uint8_t aot_bytes[2 * WIDTH * (WIDTH / 32) * 18 + WIDTH * 4];
 
-static inline bool aot_make_weights(aot_world *w) {
-  uint64_t seed = 7;
-  const size_t matrix = WIDTH * (WIDTH / 32) * 18;
-  for (size_t i = 0; i < 2 * matrix; i++) aot_bytes[i] = (uint8_t)test_random(&seed);
-  for (size_t i = 0; i < 2 * matrix; i += 18) aot_bytes[i] = (uint8_t)(i / 18), aot_bytes[i + 1] = 0x28; /* f16 */
-  for (int i = 0; i < WIDTH; i++) {
-    const float g = test_uniform(&seed, 0.5f, 1.5f);
-    memcpy(aot_bytes + 2 * matrix + (size_t)i * 4, &g, 4);
-  }
-  const rung_source source = rung_source_memory(aot_bytes, sizeof aot_bytes);
+static inline void aot_write(const char *path, const uint8_t *data, size_t bytes);
+static inline const char *aot_path(const char *name);
+
+/* Files that are a few seconds old can be remembered. */
+static inline void aot_age(const char *path, int seconds) {
+  const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) - seconds}};
+  CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+}
+
+enum { AOT_MATRIX = WIDTH * (WIDTH / 32) * 18 };
+
+/* The weights as they are in memory, or in a file with these bytes. */
+static inline bool aot_bind_weights(aot_world *w, const char *path) {
+  const rung_source source = path ? rung_source_path(path) : rung_source_memory(aot_bytes, sizeof aot_bytes);
   int s;
   if (rung_map_open(&w->map, w->host, &source, &w->error) || rung_weights_create(w->host, &w->error, &w->weights) ||
       rung_weights_add_source(w->weights, &(rung_weights_source){.map = &w->map}, &w->error, &s))
@@ -82,8 +88,28 @@ static inline bool aot_make_weights(aot_world *w) {
                                     {"v", 1, RUNG_TYPE_Q4_0, 2, {WIDTH, WIDTH}},
                                     {"g", 1, RUNG_TYPE_F32, 1, {WIDTH}}};
   for (size_t i = 0; i < 3; i++)
-    if (rung_weights_add(w->weights, &desc[i], s, i * matrix, &w->error, NULL)) return false;
+    if (rung_weights_add(w->weights, &desc[i], s, i * AOT_MATRIX, &w->error, NULL)) return false;
   return !rung_view_create(w->weights, &w->error, &w->view);
+}
+
+static inline void aot_drop_weights(aot_world *w) {
+  rung_view_release(w->view);
+  rung_weights_release(w->weights);
+  rung_map_close(&w->map);
+  w->view = NULL;
+  w->weights = NULL;
+}
+
+static inline bool aot_make_weights(aot_world *w) {
+  uint64_t seed = 7;
+  const size_t matrix = AOT_MATRIX;
+  for (size_t i = 0; i < 2 * matrix; i++) aot_bytes[i] = (uint8_t)test_random(&seed);
+  for (size_t i = 0; i < 2 * matrix; i += 18) aot_bytes[i] = (uint8_t)(i / 18), aot_bytes[i + 1] = 0x28; /* f16 */
+  for (int i = 0; i < WIDTH; i++) {
+    const float g = test_uniform(&seed, 0.5f, 1.5f);
+    memcpy(aot_bytes + 2 * matrix + (size_t)i * 4, &g, 4);
+  }
+  return aot_bind_weights(w, NULL);
 }
 
 static inline bool aot_open(aot_world *w) {
@@ -112,9 +138,7 @@ static inline uint64_t aot_held(const rung_host *host) {
 }
 
 static inline void aot_close(aot_world *w) {
-  rung_view_release(w->view);
-  rung_weights_release(w->weights);
-  rung_map_close(&w->map);
+  aot_drop_weights(w);
   rung_graph_destroy(w->graph);
   rung_device_release(w->device);
   rung_host_release(w->host);

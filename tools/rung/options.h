@@ -24,19 +24,18 @@ typedef struct cli_counts {
 /* Choices, in the order of the values that their rows name. */
 enum { CLI_KV_F16, CLI_KV_F32 };
 enum { CLI_QUANT_FAST, CLI_QUANT_EXACT };
-enum { CLI_POOL_MODEL, CLI_POOL_MEAN, CLI_POOL_CLS, CLI_POOL_LAST, CLI_POOL_MAX };
 enum { CLI_DEVICE_CPU, CLI_DEVICE_REF };
 
 typedef struct cli_options {
-  const char *model, *weights, *output, *trace, *prefix;
+  const char *model, *weights, *output, *trace;
   cli_texts prompts, stops, inputs, bindings;
   cli_counts prompt_sizes, sequences;
-  int64_t predict, context, ubatch, threads, seed, top_k, repeat, dims;
+  int64_t predict, context, ubatch, threads, seed, top_k, repeat;
   double temperature, top_p, min_p;
   uint64_t memory;
-  int kv, quant, device, precision, pool;
+  int kv, quant, device, precision;
   bool ignore_eos, no_map, json, verbose, quiet, help, version;
-  bool decode, no_special, no_bos, no_normalize, truncate;
+  bool decode, no_special, no_bos;
   bool graph, plan, memory_report, kernels, fused, check, profile;
 } cli_options;
 

@@ -46,6 +46,8 @@ typedef struct rung_manifest {
 /* program NULL: no ceiling, no memory report. view NULL: weights have no identities. Under the template's lock. */
 rung_status rung_manifest_write(const rung_template *t, const rung_program *program, rung_view *view, uint64_t tag,
                                 rung_error *error, rung_text *out);
+/* Which of the manifest's weights a name is. */
+uint32_t rung_manifest_weight(const rung_graph *graph, const char *name);
 rung_status rung_manifest_read(rung_host *host, const uint8_t *data, uint64_t bytes, rung_error *error,
                                rung_manifest *out);
 void rung_manifest_finish(rung_manifest *manifest); /* zeroed allowed */
@@ -64,6 +66,36 @@ void rung_aot_parts_finish(rung_aot_parts *parts);
 /* The template that a file holds. options NULL: those of the manifest. */
 rung_status rung_aot_load(rung_device *device, const rung_sections *file, const rung_manifest *manifest,
                           const rung_compile_options *options, rung_error *error, rung_template **out_template);
+
+/* ---- packed forms in files (aot_forms.c) */
+
+/* Looks at every checksum, by all threads. */
+rung_status rung_aot_check(rung_sections *file, const rung_template *t, rung_error *error);
+/* A section for each form that a program has in a table; room for one a root. Under change. */
+rung_status rung_aot_list_forms(const rung_sources *sources, const rung_program *program, const rung_table *table,
+                                rung_error *error, rung_section *out_section, uint32_t *out_count);
+
+/* ---- what is remembered of other files (aot_known.c) */
+bool rung_known_checked(rung_store *store, const rung_stamp *stamp);
+void rung_known_keep_checked(rung_store *store, const rung_stamp *stamp);
+/* Of the tensors of a store of weights: taken from what is remembered, and remembered. Under change. */
+void rung_known_sources(rung_derived *derived);
+void rung_known_keep_sources(rung_derived *derived);
+
+/* ---- weights in compiled files (aot_packed.c) */
+
+/* The weights of a program as a view has them: those read as they lie, then forms. Both live as long as the use. */
+typedef struct rung_aot_weights {
+  rung_use *use;
+  rung_table *table;
+  rung_section *section;
+  uint32_t count, capacity;
+} rung_aot_weights;
+rung_status rung_aot_weights_list(rung_program *program, rung_view *view, rung_error *error, rung_aot_weights *out);
+void rung_aot_weights_finish(rung_view *view, rung_aot_weights *weights); /* zeroed allowed */
+/* The weights that a file holds: those that lie in it, the others known by what they are. */
+rung_status rung_aot_weights_open(rung_sections *file, const rung_manifest *manifest, rung_host *host,
+                                  rung_error *error, rung_weights **out_weights);
 
 /* ---- the folder (aot_store.c, aot_folder.c) */
 

@@ -11,26 +11,43 @@ struct rung_compiled {
   rung_manifest manifest;
   rung_template *template_;
   rung_program *program;
+  rung_weights *weights; /* those in the file, once they were asked for */
 };
 
-/* The same program gives the same key: a hash of what the file holds. */
+/* The same program gives the same key: a hash of what the file holds, weights by what they are made from. */
 static rung_hash content_key(const rung_section *section, uint32_t count) {
   rung_hash each[RUNG_AOT_PARTS];
   for (uint32_t i = 0; i < count; i++) each[i] = rung_hash_bytes(section[i].data, (size_t)section[i].bytes);
   return rung_hash_bytes(each, sizeof each);
 }
 
+static rung_status write_all(rung_program *program, rung_view *view, const rung_aot_weights *weights, const char *path,
+                             rung_error *error) {
+  rung_host *host = program->template_->device->host;
+  const uint32_t count = RUNG_AOT_PARTS + weights->count;
+  rung_section *section = rung_host_array(host, count, sizeof *section);
+  rung_aot_parts parts;
+  if (!section) return rung_fail(error, RUNG_OUT_OF_MEMORY, "%s: out of memory", path);
+  rung_weights *locked = view ? rung_view_lock(view) : NULL; /* the manifest says what the weights are */
+  rung_status status = rung_aot_parts_make(program->template_, program, view, error, &parts);
+  if (locked) rung_view_unlock(locked);
+  if (!status) {
+    rung_aot_parts_list(&parts, section);
+    for (uint32_t i = 0; i < weights->count; i++) section[RUNG_AOT_PARTS + i] = weights->section[i];
+    status = rung_sections_write(host, path, RUNG_FILE_TEMPLATE, content_key(section, RUNG_AOT_PARTS), section, count,
+                                 error);
+    rung_aot_parts_finish(&parts);
+  }
+  rung_host_free(host, RUNG_MEMORY_host, section, count * sizeof *section);
+  return status;
+}
+
 rung_status rung_compiled_write(rung_program *program, rung_view *view, const char *path, rung_error *error) {
   if (!program || !path) return rung_fail(error, RUNG_INVALID_ARGUMENT, "compiled file: program and path are required");
-  if (view) return rung_fail(error, RUNG_UNSUPPORTED, "compiled file: packed forms");
-  rung_host *host = program->template_->device->host;
-  rung_aot_parts parts;
-  RUNG_TRY(rung_aot_parts_make(program->template_, program, view, error, &parts));
-  rung_section section[RUNG_AOT_PARTS];
-  rung_aot_parts_list(&parts, section);
-  const rung_status status = rung_sections_write(host, path, RUNG_FILE_TEMPLATE, content_key(section, RUNG_AOT_PARTS),
-                                                 section, RUNG_AOT_PARTS, error);
-  rung_aot_parts_finish(&parts);
+  rung_aot_weights weights = {.count = 0};
+  rung_status status = view ? rung_aot_weights_list(program, view, error, &weights) : RUNG_OK;
+  if (!status) status = write_all(program, view, &weights, path, error);
+  if (view) rung_aot_weights_finish(view, &weights);
   return status;
 }
 
@@ -70,6 +87,7 @@ void rung_compiled_release(rung_compiled *c) {
   rung_host *host = c->host;
   rung_program_release(c->program);
   rung_template_release(c->template_);
+  rung_weights_release(c->weights);
   rung_manifest_finish(&c->manifest);
   rung_sections_release(c->file);
   rung_host_free(host, RUNG_MEMORY_host, c, sizeof *c);
@@ -83,6 +101,29 @@ rung_status rung_compiled_program(const rung_compiled *c, rung_error *error, run
   rung_program_retain(c->program);
   *out_program = c->program;
   return RUNG_OK;
+}
+
+static bool is_packed(const rung_compiled *c) {
+  return rung_sections_find(c->file, RUNG_SECTION_FORM) || rung_sections_find(c->file, RUNG_SECTION_WEIGHT);
+}
+
+static rung_status own_weights(rung_compiled *c, rung_error *error, rung_weights **out_weights) {
+  if (!is_packed(c)) return rung_fail(error, RUNG_NOT_LOADED, "the compiled file holds no weights");
+  if (!c->weights) RUNG_TRY(rung_aot_weights_open(c->file, &c->manifest, c->host, error, &c->weights));
+  *out_weights = c->weights;
+  return RUNG_OK;
+}
+
+rung_status rung_compiled_view(rung_compiled *c, rung_weights *weights, rung_error *error, rung_view **out_view) {
+  if (!c || !out_view) return rung_fail(error, RUNG_INVALID_ARGUMENT, "compiled and out_view are required");
+  if (!weights) RUNG_TRY(own_weights(c, error, &weights));
+  RUNG_TRY(rung_aot_check(c->file, c->template_, error));
+  rung_derived *derived;
+  RUNG_TRY(rung_derived_of(weights, error, &derived));
+  rung_weights_lock_change(weights);
+  const rung_status status = rung_bank_add(derived, c->file, error);
+  rung_weights_unlock_change(weights);
+  return status ? status : rung_view_create(weights, error, out_view);
 }
 
 void rung_compiled_get_info(const rung_compiled *c, rung_compiled_info *out) {

@@ -55,6 +55,13 @@ static bool is_weight(const rung_graph *graph, uint32_t node) {
                               rung_attrs_name(graph->node[node].op, graph->node[node].attrs)) == node;
 }
 
+uint32_t rung_manifest_weight(const rung_graph *graph, const char *name) {
+  const uint32_t node = rung_graph_find_name(graph, RUNG_NAME_WEIGHT, name);
+  uint32_t index = 0;
+  for (uint32_t i = 0; i < node && i < graph->nodes; i++) index += is_weight(graph, i);
+  return index;
+}
+
 static rung_status put_weights(rung_text *out, const rung_graph *graph, rung_view *view, rung_error *error) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < graph->nodes; i++) count += is_weight(graph, i);
