@@ -9,7 +9,7 @@ typedef rung_status read_fn(rung_tokenizer_reader *r, rung_json object, const ch
 
 typedef struct row {
   const char *type;
-  rung_step_kind kind;
+  rung_text_step_kind kind;
   read_fn *read; /* NULL: the type says it all */
 } row;
 

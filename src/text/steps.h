@@ -15,7 +15,7 @@ typedef struct rung_slice {
 
 enum { RUNG_MOST_STEPS = 16 }; /* of each sort */
 
-typedef enum rung_step_kind {
+typedef enum rung_text_step_kind {
   /* Normalisers, applied to the text between tokens that are matched as they stand. */
   RUNG_NORMALISE_BERT, /* flags: which of its four parts */
   RUNG_NORMALISE_NFC,
@@ -46,7 +46,7 @@ typedef enum rung_step_kind {
   RUNG_DECODE_STEP_METASPACE,     /* content becomes a blank; flag PREFIX: dropped in the first token */
   RUNG_DECODE_STEP_STRIP,         /* up to `count` of content at the beginning; flag WHOLE: of the whole text */
   RUNG_DECODE_STEP_END
-} rung_step_kind;
+} rung_text_step_kind;
 
 typedef enum rung_step_flags {
   RUNG_STEP_CLEAN = 1,
@@ -76,7 +76,7 @@ typedef enum rung_behaviour {
 } rung_behaviour;
 
 typedef struct rung_text_step {
-  rung_step_kind kind;
+  rung_text_step_kind kind;
   unsigned flags;
   rung_behaviour behaviour;
   size_t count;
