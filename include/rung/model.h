@@ -45,6 +45,8 @@ typedef struct rung_model_info {
 } rung_model_info;
 RUNG_API void rung_model_get_info(const rung_model *model, rung_model_info *out_info);
 RUNG_API rung_memory rung_model_memory(const rung_model *model); /* of its view: shared by all generators */
+/* The view that all generators of the model run with, for setting weights (rung/program.h); borrowed. */
+RUNG_API rung_view *rung_model_view(const rung_model *model);
 
 /* ---- text. Refused with RUNG_UNSUPPORTED where the library was built without what the model's tokeniser needs. */
 typedef enum rung_text_flags {

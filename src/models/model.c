@@ -305,6 +305,7 @@ void rung_model_get_info(const rung_model *m, rung_model_info *out) {
 }
 
 rung_memory rung_model_memory(const rung_model *m) { return rung_view_memory(m->view); }
+rung_view *rung_model_view(const rung_model *m) { return m ? m->view : NULL; }
 
 /* ---- text */
 
