@@ -3,7 +3,7 @@ _rung() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "generate tokenize logits run inspect bench env --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env --help --version" -- "$word"))
     return
   fi
   case $command:$before in
@@ -41,6 +41,21 @@ _rung() {
     logits:--quant) words="fast exact" ;;
     logits:--memory) return ;;
     logits:--trace) compopt -o default; return ;;
+    embed:--model|embed:-m) compopt -o default; return ;;
+    embed:--file|embed:-f) compopt -o default; return ;;
+    embed:--ids) compopt -o default; return ;;
+    embed:--output|embed:-o) compopt -o default; return ;;
+    embed:--pool) words="model mean cls last max" ;;
+    embed:--prefix) return ;;
+    embed:--dims) return ;;
+    embed:--ctx-size|embed:-c) return ;;
+    embed:--ubatch) return ;;
+    embed:--threads|embed:-t) return ;;
+    embed:--device) words="cpu ref" ;;
+    embed:--precision) words="f32" ;;
+    embed:--quant) words="fast exact" ;;
+    embed:--memory) return ;;
+    embed:--trace) compopt -o default; return ;;
     run:--model|run:-m) compopt -o default; return ;;
     run:--output|run:-o) compopt -o default; return ;;
     run:--input|run:-i) compopt -o default; return ;;
@@ -85,6 +100,7 @@ _rung() {
       generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --seed -s --ignore-eos --stop --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       tokenize) words=" --model -m --decode --no-special --no-bos --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       logits) words=" --model -m --prompt -p --file -f --ids --ubatch --kv --output -o --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      embed) words=" --model -m --file -f --ids --output -o --pool --no-normalize --truncate --prefix --dims --ctx-size -c --ubatch --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       run) words=" --model -m --output -o --input -i --bind --weights --repeat --check --profile --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       inspect) words=" --model -m --ctx-size -c --ubatch --kv --bind --graph --plan --memory --kernels --fused --check --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       bench) words=" --model -m --prompt -p --predict -n --sequences --ctx-size -c --ubatch --kv --bind --weights --repeat --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;

@@ -42,6 +42,7 @@ typedef struct rung_model_info {
   int64_t context; /* positions that the model was trained for */
   int64_t window;  /* sliding window of the layers that have one, else 0 */
   uint64_t weight_bytes;
+  bool encoder; /* makes vectors (rung/embed.h), not text */
 } rung_model_info;
 RUNG_API void rung_model_get_info(const rung_model *model, rung_model_info *out_info);
 RUNG_API rung_memory rung_model_memory(const rung_model *model); /* of its view: shared by all generators */

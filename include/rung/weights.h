@@ -13,7 +13,11 @@
  * them one new generation. Commit first builds what programs in use need of the new values (packed forms), beside the
  * old ones, and then changes over at once: a run that has begun keeps the generation it began with to its end, later
  * runs use the new one. Contexts read a store through a view (rung/program.h), which may hold private values over it;
- * a commit of the store reaches all of them except where a view has a value of its own. */
+ * a commit of the store reaches all of them except where a view has a value of its own.
+ *
+ * Calls that pack or commit hold the store: sets, commits, rung_view_create and rung_context_use of other threads wait
+ * for them, runs do not. The host's progress callback, which hears of them, must not make such a call of the same store
+ * itself. */
 #ifndef RUNG_WEIGHTS_H
 #define RUNG_WEIGHTS_H
 

@@ -8,21 +8,22 @@
 
 /* ---- files */
 
-static rung_status check_object(const rung_map *map, rung_error *error, rung_json *out) {
+static rung_status check_kind(const rung_map *map, rung_json_kind kind, rung_error *error, rung_json *out) {
   RUNG_TRY(rung_json_check((const char *)map->data, (size_t)map->size, 0, error, out));
-  if (rung_json_kind_of(*out) == RUNG_JSON_OBJECT) return RUNG_OK;
-  return rung_fail(error, RUNG_CORRUPT_FILE, "%s where an object is expected",
-                   rung_json_kind_name(rung_json_kind_of(*out)));
+  if (rung_json_kind_of(*out) == kind) return RUNG_OK;
+  return rung_fail(error, RUNG_CORRUPT_FILE, "%s where %s is expected", rung_json_kind_name(rung_json_kind_of(*out)),
+                   rung_json_kind_name(kind));
 }
 
-rung_status rung_folder_read(const rung_folder *folder, const char *name, rung_error *error, rung_folder_json *out) {
+rung_status rung_folder_read(const rung_folder *folder, const char *name, rung_json_kind kind, rung_error *error,
+                             rung_folder_json *out) {
   *out = (rung_folder_json){.map = {.kind = RUNG_MAP_NONE}};
   char path[RUNG_PATH_BYTES];
   RUNG_TRY(rung_path_join(folder->path, name, error, path));
   rung_source source = rung_source_path(path);
   source.mode = folder->mode;
   RUNG_TRY(rung_map_open(&out->map, folder->host, &source, error));
-  const rung_status status = check_object(&out->map, error, &out->value);
+  const rung_status status = check_kind(&out->map, kind, error, &out->value);
   if (!status) return RUNG_OK;
   rung_folder_json_close(out);
   return rung_fail_prefix(error, status, "%s", name);
@@ -40,7 +41,7 @@ rung_status rung_folder_open(rung_host *host, const rung_source *source, const c
   folder->host = host;
   folder->mode = source->mode;
   snprintf(folder->path, sizeof folder->path, "%s", path);
-  const rung_status status = rung_folder_read(folder, "config.json", error, &folder->config);
+  const rung_status status = rung_folder_read(folder, "config.json", RUNG_JSON_OBJECT, error, &folder->config);
   if (status) {
     rung_folder_close(folder);
     return status;

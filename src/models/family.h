@@ -53,8 +53,10 @@ typedef struct rung_config {
   int64_t window;                 /* of the layers that do not see everything */
   bool sees_all[RUNG_MAX_LAYERS]; /* where there is a window */
   double rope_base_window, rope_scale, embedding_scale, attention_scale;
-  double norm_offset; /* added to the weights of norms: 1 where a folder leaves out Gemma's "1 +" */
-  int32_t rope_mode;  /* GGUF permutes the rows of queries and keys of some families; folders do not */
+  double norm_offset;            /* added to the weights of norms: 1 where a folder leaves out Gemma's "1 +" */
+  const rung_op *activation;     /* between the products of the feed-forward half, where families differ in it */
+  int64_t types, first_position; /* of encoders: rows of the table of segments; where positions begin */
+  int32_t rope_mode;             /* GGUF permutes the rows of queries and keys of some families; folders do not */
   enum { RUNG_TIED_AS_FOUND, RUNG_TIED, RUNG_NOT_TIED } tied; /* is the output matrix the embedding's? */
   const rung_tensor_name *names;                              /* NULL: tensors have GGUF's names */
   const char *name_prefix;
@@ -99,6 +101,8 @@ typedef struct rung_family {
   const char *model_type;        /* of config.json; NULL: not read from folders */
   const rung_tensor_name *names; /* of a folder; the last has no name */
   const char *name_prefix;       /* of the folder's names, where they have one: "model." */
+  const char *const *aside;      /* how tensors of a folder begin that are no surprise and not used; ends with NULL */
+  bool encoder;                  /* ragged rows without a state; vectors come out, not logits */
   bool ties;                     /* does a folder tie the output matrix where it does not say? */
   rung_status (*configure)(const rung_metadata *meta, rung_config *config, rung_error *error);
   /* ids[rows] to hidden rows [rows, width], final norm included. */

@@ -27,9 +27,10 @@ typedef struct rung_folder {
 rung_status rung_folder_open(rung_host *host, const rung_source *source, const char *path, rung_error *error,
                              rung_folder **out_folder);
 void rung_folder_close(rung_folder *folder); /* NULL allowed */
-/* Another file of it, such as "1_Pooling/config.json", which must be one JSON object; messages begin with its name.
- * NOT_FOUND: there is none. The caller closes it with rung_folder_json_close. */
-rung_status rung_folder_read(const rung_folder *folder, const char *name, rung_error *error, rung_folder_json *out);
+/* Another file of it, such as "1_Pooling/config.json", which must be one JSON object (or list); messages begin with its
+ * name. NOT_FOUND: there is none. The caller closes it with rung_folder_json_close. */
+rung_status rung_folder_read(const rung_folder *folder, const char *name, rung_json_kind kind, rung_error *error,
+                             rung_folder_json *out);
 void rung_folder_json_close(rung_folder_json *file); /* zeroed allowed */
 
 /* By model_type; refused with the list of those there are. */

@@ -41,6 +41,9 @@ static rung_status check_tokens(const rung_model *m, rung_error *error) {
 
 static rung_status build(rung_model *m, rung_type kv, rung_error *error, rung_graph **out_graph) {
   rung_graph *g;
+  if (m->family->encoder)
+    return rung_fail(error, RUNG_UNSUPPORTED, "architecture %s makes vectors, not text: see rung/embed.h",
+                     m->family->architecture);
   RUNG_TRY(rung_graph_create(m->host, error, &g));
   const rung_dim rows = rung_graph_symbol(g, "rows", 0, RUNG_MAX_CHUNK);
   const rung_dim sequences = rung_graph_symbol(g, "sequences", 0, RUNG_MAX_SEQUENCES);
@@ -156,6 +159,14 @@ void rung_model_program_done(rung_model *m, rung_program *program) {
   rung_mutex_unlock(&m->lock);
 }
 
+static bool left_aside(const rung_family *family, const char *name) {
+  const size_t prefix = family->name_prefix ? strlen(family->name_prefix) : 0;
+  if (prefix && strncmp(name, family->name_prefix, prefix) == 0) name += prefix;
+  for (const char *const *start = family->aside; start && *start; start++)
+    if (strncmp(name, *start, strlen(*start)) == 0) return true;
+  return false;
+}
+
 /* Tensors that the family does not read are no error (files carry such things), but nobody should have to guess: the
  * log names them. */
 static rung_status log_unused(rung_model *m, const rung_graph *graph, rung_error *error) {
@@ -170,7 +181,7 @@ static rung_status log_unused(rung_model *m, const rung_graph *graph, rung_error
   }
   size_t unused = 0;
   for (size_t i = 0; i < count; i++) {
-    if (used[i] || ++unused > NAMED) continue;
+    if (used[i] || left_aside(m->family, rung_weights_entry(m->weights, i)->name) || ++unused > NAMED) continue;
     rung_host_log(m->host, RUNG_LOG_WARNING, "tensor \"%s\" is not used by architecture %s",
                   rung_weights_entry(m->weights, i)->name, m->family->architecture);
   }
@@ -202,6 +213,7 @@ static rung_status open_folder(rung_model *m, const rung_source *source, const c
   RUNG_TRY(rung_folder_open(m->host, source, path, error, &m->folder));
   RUNG_TRY(rung_folder_family(m->folder, error, &m->family));
   RUNG_TRY(rung_folder_configure(m->folder, m->family, &m->config, error));
+  if (m->family->encoder) RUNG_TRY(rung_folder_encoding(m->folder, m->config.width, &m->encoding, error));
   RUNG_TRY(rung_folder_weights(m->host, path, source->mode, error, &m->weights));
   if (m->options.check) RUNG_TRY(rung_weights_check(m->weights, error));
   RUNG_TRY(find_vocabulary(m, error));
@@ -231,7 +243,9 @@ static rung_status fill(rung_model *m, const rung_source *source, rung_error *er
   }
   RUNG_TRY(rung_view_create(m->weights, error, &m->view));
   rung_graph *graph; /* built once here so that a wrong file is refused at once */
-  RUNG_TRY(build(m, RUNG_TYPE_F16, error, &graph));
+  const rung_encoder_options vectors = rung_encoder_options_default();
+  RUNG_TRY(m->family->encoder ? rung_encoder_graph(m, &vectors, error, &graph)
+                              : build(m, RUNG_TYPE_F16, error, &graph));
   const rung_status status = log_unused(m, graph, error);
   rung_graph_destroy(graph);
   return status;
@@ -299,7 +313,8 @@ void rung_model_get_info(const rung_model *m, rung_model_info *out) {
                            .feed_forward = c->feed_forward,
                            .vocabulary = c->vocabulary,
                            .context = c->context,
-                           .window = c->window};
+                           .window = c->window,
+                           .encoder = m->family->encoder};
   for (size_t i = 0; i < rung_weights_count(m->weights); i++)
     out->weight_bytes += rung_weights_entry(m->weights, i)->bytes;
 }

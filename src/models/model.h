@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "formats/gguf.h"
+#include "models/encoding.h"
 #include "models/family.h"
 #include "models/folder.h"
 #include "text/tokenizer.h"
@@ -42,6 +43,7 @@ struct rung_model {
   rung_view *view;
   const rung_family *family;
   rung_config config;
+  rung_encoding encoding; /* of encoders */
   char name[128];
   rung_mutex lock; /* tokeniser and compiles are made on first use */
   rung_tokenizer *tokenizer;
@@ -55,6 +57,9 @@ rung_status rung_model_template(rung_model *model, rung_type kv, int threads, ru
 rung_status rung_model_program(rung_model *model, rung_template *template_, int64_t chunk, int64_t sequences,
                                int64_t logits, rung_error *error, rung_program **out_program);
 void rung_model_program_done(rung_model *model, rung_program *program); /* NULL allowed */
+/* The graph of an encoder (embed.c): `options` say pooling, length and numbers of vectors. */
+rung_status rung_encoder_graph(const rung_model *model, const rung_encoder_options *options, rung_error *error,
+                               rung_graph **out_graph);
 rung_status rung_model_tokenizer(rung_model *model, rung_error *error, const rung_tokenizer **out_tokenizer);
 /* Metadata of a GGUF file (config_gguf.c). */
 typedef struct rung_gguf_config {

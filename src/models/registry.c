@@ -4,8 +4,10 @@
 
 #include "models/family.h"
 
-extern const rung_family rung_family_llama, rung_family_gemma3;
-static const rung_family *const families[] = {&rung_family_llama, &rung_family_gemma3};
+extern const rung_family rung_family_llama, rung_family_gemma3, rung_family_bert, rung_family_roberta,
+    rung_family_xlm_roberta;
+static const rung_family *const families[] = {&rung_family_llama, &rung_family_gemma3, &rung_family_bert,
+                                              &rung_family_roberta, &rung_family_xlm_roberta};
 
 const rung_family *rung_family_at(size_t index) { return index < RUNG_COUNT(families) ? families[index] : NULL; }
 

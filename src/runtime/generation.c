@@ -62,7 +62,7 @@ rung_status rung_view_get_weight(rung_view *view, const char *name, uint64_t off
   }
   rung_host_unlock(view->host);
   const rung_weight_read read = {.offset = offset, .type = type, .out = out, .bytes = bytes};
-  const rung_status status = entry ? rung_tensor_value_read(entry, value, &read, error)
+  const rung_status status = entry ? rung_tensor_value_read(weights, entry, value, &read, error)
                                    : rung_fail(error, RUNG_NOT_FOUND, "there is no tensor '%s'", name);
   rung_tensor_value_release(weights, value);
   rung_weights_release(weights);
@@ -294,7 +294,7 @@ static rung_status copy_values(const pair *p, rung_tensor_value **own, rung_erro
     if (p->from == p->to)
       rung_tensor_value_retain(own[i] = value);
     else
-      RUNG_TRY(rung_tensor_value_copy(p->to, entry, value->data, error, &own[i]));
+      RUNG_TRY(rung_tensor_value_copy(p->to, entry, p->from, value, error, &own[i]));
   }
   return RUNG_OK;
 }

@@ -106,9 +106,9 @@ typedef struct rung_weight_write {
 rung_status rung_tensor_value_write(rung_weights *weights, const rung_tensor_entry *entry,
                                     const rung_tensor_value *base, rung_tensor_value *pending,
                                     const rung_weight_write *write, rung_error *error, rung_tensor_value **out_value);
-/* A value of `entry` with these bytes of the entry's own type copied. */
-rung_status rung_tensor_value_copy(rung_weights *weights, const rung_tensor_entry *entry, const void *data,
-                                   rung_error *error, rung_tensor_value **out_value);
+/* A value of `entry` with the bytes of one of another store, whose tensor has the same type and extents. */
+rung_status rung_tensor_value_copy(rung_weights *weights, const rung_tensor_entry *entry, rung_weights *from,
+                                   const rung_tensor_value *value, rung_error *error, rung_tensor_value **out_value);
 typedef struct rung_weight_read {
   const char *name;
   uint64_t offset;
@@ -116,8 +116,8 @@ typedef struct rung_weight_read {
   void *out;
   uint64_t bytes; /* of out */
 } rung_weight_read;
-rung_status rung_tensor_value_read(const rung_tensor_entry *entry, const rung_tensor_value *value,
-                                   const rung_weight_read *read, rung_error *error);
+rung_status rung_tensor_value_read(rung_weights *weights, const rung_tensor_entry *entry,
+                                   const rung_tensor_value *value, const rung_weight_read *read, rung_error *error);
 /* Makes the pending sets the current generation; under `change` and the host's lock. Allocates and frees nothing:
  * afterwards rung_weights_pending is the value that each set took the place of, to be dropped by
  * rung_weights_drop_pending without the host's lock. */

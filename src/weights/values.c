@@ -40,11 +40,13 @@ static rung_status make(rung_weights *weights, const rung_tensor_entry *entry, r
   return RUNG_OK;
 }
 
-rung_status rung_tensor_value_copy(rung_weights *weights, const rung_tensor_entry *entry, const void *data,
-                                   rung_error *error, rung_tensor_value **out_value) {
-  RUNG_TRY(make(weights, entry, error, out_value));
-  memcpy((void *)(uintptr_t)(*out_value)->data, data, entry->bytes);
-  return RUNG_OK;
+/* Mapped pages that were read on the way, and that nobody needs where they lie, go again. */
+static void rest(rung_weights *weights, const rung_tensor_value *value, uint64_t offset, uint64_t bytes) {
+  if (!value || !rung_tensor_value_can_let_go(weights, value)) return;
+  rung_mutex_lock(&weights->lock);
+  const bool needed = rung_slot_of(weights, value->entry)->accounted != 0;
+  rung_mutex_unlock(&weights->lock);
+  if (!needed) (void)rung_weights_let_go(weights, value->entry, offset, bytes);
 }
 
 /* ---- elements */
@@ -94,6 +96,14 @@ static void convert_out(const rung_type_row *own, const uint8_t *from, uint8_t *
   }
 }
 
+rung_status rung_tensor_value_copy(rung_weights *weights, const rung_tensor_entry *entry, rung_weights *from,
+                                   const rung_tensor_value *value, rung_error *error, rung_tensor_value **out_value) {
+  RUNG_TRY(make(weights, entry, error, out_value));
+  memcpy((void *)(uintptr_t)(*out_value)->data, value->data, entry->bytes);
+  rest(from, value, 0, entry->bytes);
+  return RUNG_OK;
+}
+
 static rung_status check_write(const rung_tensor_entry *entry, const rung_tensor_value *base,
                                const rung_weight_write *write, rung_error *error, uint64_t *out_count) {
   const rung_type_row *own = rung_type_get(entry->type);
@@ -120,8 +130,10 @@ rung_status rung_tensor_value_write(rung_weights *weights, const rung_tensor_ent
   const rung_type_row *own = rung_type_get(entry->type);
   if (!value) {
     RUNG_TRY(make(weights, entry, error, &value));
-    if (base && count / own->block * own->bytes < entry->bytes)
+    if (base && count / own->block * own->bytes < entry->bytes) {
       memcpy((void *)(uintptr_t)value->data, base->data, entry->bytes);
+      rest(weights, base, 0, entry->bytes);
+    }
   }
   uint8_t *to = (uint8_t *)(uintptr_t)value->data + write->offset;
   if (write->type != entry->type)
@@ -132,8 +144,8 @@ rung_status rung_tensor_value_write(rung_weights *weights, const rung_tensor_ent
   return RUNG_OK;
 }
 
-rung_status rung_tensor_value_read(const rung_tensor_entry *entry, const rung_tensor_value *value,
-                                   const rung_weight_read *read, rung_error *error) {
+rung_status rung_tensor_value_read(rung_weights *weights, const rung_tensor_entry *entry,
+                                   const rung_tensor_value *value, const rung_weight_read *read, rung_error *error) {
   uint64_t count;
   if (!value) return rung_fail(error, RUNG_NOT_LOADED, "tensor '%s' has no value", entry->name);
   RUNG_TRY(find_elements(entry, read->offset, read->type, read->bytes, error, &count));
@@ -143,6 +155,8 @@ rung_status rung_tensor_value_read(const rung_tensor_entry *entry, const rung_te
     convert_out(rung_type_get(entry->type), from, read->out, count);
   else if (read->bytes)
     memcpy(read->out, from, read->bytes);
+  const rung_type_row *own = rung_type_get(entry->type);
+  rest(weights, value, read->offset, count / own->block * own->bytes);
   return RUNG_OK;
 }
 
@@ -269,8 +283,8 @@ rung_status rung_weights_get(rung_weights *weights, const char *name, uint64_t o
   RUNG_TRY(find(weights, name, error, &entry));
   rung_tensor_value *value = rung_weights_value(weights, entry);
   const rung_status status = rung_tensor_value_read(
-      entry, value, &(rung_weight_read){.name = name, .offset = offset, .type = type, .out = out, .bytes = bytes},
-      error);
+      weights, entry, value,
+      &(rung_weight_read){.name = name, .offset = offset, .type = type, .out = out, .bytes = bytes}, error);
   rung_tensor_value_release(weights, value);
   return status;
 }

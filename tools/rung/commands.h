@@ -11,6 +11,7 @@ int cli_logits(cli_session *session);
 int cli_run(cli_session *session);
 int cli_inspect(cli_session *session);
 int cli_bench(cli_session *session);
+int cli_embed(cli_session *session);
 int cli_env(cli_session *session);
 
 #endif

@@ -3,6 +3,7 @@
 #include "inspect.h"
 
 #include <inttypes.h>
+#include <rung/embed.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,20 @@ static int64_t shown_context(const cli_options *o, rung_model *model) {
   return o->context ? o->context : info.context < USUAL ? info.context : USUAL;
 }
 
+static int compile_encoder(const cli_inspection *i, rung_model *model, cli_compiled *c) {
+  cli_session *s = i->session;
+  rung_encoder_options o = rung_encoder_options_default();
+  if (s->options->ubatch) o.rows = s->options->ubatch;
+  o.longest = s->options->context;
+  o.pooling = RUNG_POOLING_MEAN; /* the folder need not say */
+  rung_status status = rung_encoder_compile(model, &o, &s->error, &c->template_, &c->program);
+  const int64_t none = 0;
+  const rung_lengths lengths = {1, &none, 1, 1};
+  const rung_binding binding[] = {{"rows", o.rows}, {"sequences", 1}};
+  if (!status) status = rung_program_memory(c->program, binding, 2, &lengths, &s->error, &c->memory);
+  return status ? cli_fail(s, CLI_ON_FLAGS, status, NULL) : CLI_OK;
+}
+
 static int compile_model(const cli_inspection *i, rung_model *model, cli_compiled *c) {
   cli_session *s = i->session;
   rung_generate_options o = cli_generate_options(s->options);
@@ -101,7 +116,9 @@ static int inspect_gguf(const cli_inspection *i) {
     rung_model *model = NULL;
     cli_compiled c = {0};
     code = cli_open_model(i->session, &model, NULL);
-    if (!code) code = compile_model(i, model, &c);
+    rung_model_info info = {0};
+    if (!code) rung_model_get_info(model, &info);
+    if (!code) code = info.encoder ? compile_encoder(i, model, &c) : compile_model(i, model, &c);
     if (!code) code = cli_show_compiled(i, &c);
     rung_program_release(c.program);
     rung_template_release(c.template_);

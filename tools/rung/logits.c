@@ -5,25 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map_file.h"
 #include "commands.h"
 #include "json.h"
+#include "npy_rows.h"
 #include "prompt.h"
 
 enum { USUAL_CHUNK = 64 }; /* rows whose logits are held: 67 MB for a vocabulary of 262,144 */
-
-/* Version 1.0 of the format; the data begins at a multiple of 64. */
-static rung_status put_header(rung_writer *file, int64_t rows, int64_t columns, rung_error *error) {
-  char header[129];
-  memset(header, ' ', sizeof header);
-  const int n =
-      snprintf(header + 10, sizeof header - 10,
-               "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }", rows, columns);
-  header[10 + n] = ' ';
-  memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 bytes follow */
-  header[127] = '\n';
-  return rung_writer_put(file, header, 128, error);
-}
 
 static int write_chunks(cli_session *s, rung_generator *g, const cli_ids *ids, int64_t chunk, int64_t vocabulary,
                         rung_writer *file) {
@@ -56,7 +43,7 @@ static int write_file(cli_session *s, rung_generator *g, const cli_ids *ids, int
   rung_writer *file;
   rung_status status = rung_writer_open(s->host, s->options->output, &s->error, &file);
   if (status) return cli_fail(s, CLI_ON_RUN, status, NULL);
-  status = put_header(file, (int64_t)ids->count, vocabulary, &s->error);
+  status = cli_npy_header(file, (int64_t)ids->count, vocabulary, &s->error);
   int code = status ? cli_fail(s, CLI_ON_RUN, status, NULL) : write_chunks(s, g, ids, chunk, vocabulary, file);
   if (code) {
     rung_writer_discard(file);

@@ -9,7 +9,7 @@
 
 static int (*const runs[CLI_COMMANDS])(cli_session *) = {
     [CLI_GENERATE] = cli_generate, [CLI_TOKENIZE] = cli_tokenize, [CLI_LOGITS] = cli_logits, [CLI_RUN] = cli_run,
-    [CLI_INSPECT] = cli_inspect,   [CLI_BENCH] = cli_bench,       [CLI_ENV] = cli_env,
+    [CLI_INSPECT] = cli_inspect,   [CLI_BENCH] = cli_bench,       [CLI_EMBED] = cli_embed,   [CLI_ENV] = cli_env,
 };
 
 static int print_version(void) {

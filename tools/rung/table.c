@@ -20,6 +20,13 @@ const cli_command cli_commands[CLI_COMMANDS] = {
         {"logits", "writes the logits of every position to a .npy file",
          "Runs the model over one prompt and writes an array of float32 [positions, vocabulary], chunk by chunk.",
          "rung logits -m model.gguf -p \"Once upon a time\" -o logits.npy --quant exact --kv f32"},
+    [CLI_EMBED] =
+        {"embed", "one vector per line of text",
+         "Reads lines from files or standard input and prints one vector per line, or writes all of them to a\n"
+         ".npy file of float32 [lines, numbers]. Pooling, unit length and the longest line are what the model's\n"
+         "folder says. A line costs what its own length costs, and its vector does not depend on the others.",
+         "rung embed -m all-MiniLM-L6-v2 -f lines.txt -o vectors.npy\n"
+         "echo 'How do I reset my password?' | rung embed -m all-MiniLM-L6-v2 --json"},
     [CLI_RUN] = {"run", "runs a graph (.rung text) on given inputs",
                  "Inputs that are not given are filled with random numbers; sizes come from the inputs and --bind.\n"
                  "Without -o the outputs are summarised.",
@@ -48,7 +55,6 @@ const cli_command cli_commands[CLI_COMMANDS] = {
                  "RUNG_MAX_ISA=avx2 rung env --json"},
     [CLI_CHAT] = {"chat", "interactive conversation", NULL, NULL},
     [CLI_PERPLEXITY] = {"perplexity", "perplexity of a text", NULL, NULL},
-    [CLI_EMBED] = {"embed", "one vector per line of text", NULL, NULL},
     [CLI_COMPILE] = {"compile", "writes a compiled file", NULL, NULL},
     [CLI_QUANTIZE] = {"quantize", "writes a quantised GGUF", NULL, NULL},
     [CLI_CONVERT] = {"convert", "safetensors folder to GGUF", NULL, NULL},
@@ -63,13 +69,14 @@ enum {
   GENERATE = BIT(GENERATE),
   TOKENIZE = BIT(TOKENIZE),
   LOGITS = BIT(LOGITS),
+  EMBED = BIT(EMBED),
   RUNS = BIT(RUN),
   INSPECT = BIT(INSPECT),
   BENCH = BIT(BENCH),
   ENVIRONMENT = BIT(ENV),
   TEXTS = GENERATE | LOGITS,                    /* read a prompt */
   MODELS = GENERATE | LOGITS | INSPECT | BENCH, /* compile a language model */
-  GRAPHS = MODELS | RUNS,
+  GRAPHS = MODELS | RUNS | EMBED,
   OPENS = GRAPHS | TOKENIZE,
   EVERY = OPENS | ENVIRONMENT
 };
@@ -98,6 +105,17 @@ const cli_flag cli_flags[] = {
     {GENERATE, 0, "--ignore-eos", NULL, CLI_SWITCH, .value = NULL, PLACE(ignore_eos), .doc = "go on after the model's end of text"},
     {GENERATE, 0, "--stop", NULL, CLI_TEXT, "TEXT", PLACE(stops), .repeat = true, .doc = "end before this text; may be repeated"},
 
+    {EMBED, 0, "--file", "-f", CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a file of lines; - is standard input, the default; may be repeated"},
+    {EMBED, 0, "--ids", NULL, CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a file whose lines are ids, special ones included; needs no tokeniser"},
+    {EMBED, 0, "--output", "-o", CLI_TEXT, "FILE.npy", PLACE(output), .doc = "write the vectors there instead of printing them"},
+    {EMBED, 0, "--pool", NULL, CLI_CHOICE, "model|mean|cls|last|max", PLACE(pool), .standard = "model", .doc = "how a line's rows become one vector; model: as its folder says"},
+    {EMBED, 0, "--no-normalize", NULL, CLI_SWITCH, .value = NULL, PLACE(no_normalize), .doc = "vectors keep their length"},
+    {EMBED, 0, "--truncate", NULL, CLI_SWITCH, .value = NULL, PLACE(truncate), .doc = "cut lines that are too long instead of refusing them"},
+    {EMBED, 0, "--prefix", NULL, CLI_TEXT, "TEXT", PLACE(prefix), .doc = "put in front of every line"},
+    {EMBED, 0, "--dims", NULL, CLI_COUNT, "N", PLACE(dims), .lo = 1, .hi = 1 << 20, .doc = "only the first N numbers of each vector; default: all"},
+    {EMBED, 0, "--ctx-size", "-c", CLI_COUNT, "N", PLACE(context), .lo = 0, .hi = 65536, .doc = "most tokens of a line; 0: what the model's folder says, else as many as it has positions"},
+    {EMBED, 0, "--ubatch", NULL, CLI_COUNT, "N", PLACE(ubatch), .lo = 0, .hi = 65536, .doc = "most tokens of one run; 0: 1024"},
+
     {TOKENIZE, 0, "--decode", NULL, CLI_SWITCH, .value = NULL, PLACE(decode), .doc = "ids on standard input to text"},
     {TOKENIZE, 0, "--no-special", NULL, CLI_SWITCH, .value = NULL, PLACE(no_special), .doc = "special tokens in the text are plain text; with --decode they are left out"},
     {TOKENIZE, 0, "--no-bos", NULL, CLI_SWITCH, .value = NULL, PLACE(no_bos), .doc = "add no begin or end token"},
@@ -124,8 +142,8 @@ const cli_flag cli_flags[] = {
     {GRAPHS, 0, "--precision", NULL, CLI_CHOICE, "f32", "f16|bf16|mixed", PLACE(precision), .standard = "f32", .doc = "of activations"},
     {GRAPHS, 0, "--quant", NULL, CLI_CHOICE, "fast|exact", PLACE(quant), .standard = "fast", .doc = "meet quantised weights with 8-bit activations, or with f32"},
     {OPENS, 0, "--no-map", NULL, CLI_SWITCH, .value = NULL, PLACE(no_map), .doc = "read the file into memory instead of mapping it"},
-    {GENERATE | LOGITS | BENCH | RUNS, 0, "--memory", NULL, CLI_BYTES, "BYTES", PLACE(memory), .doc = "budget, e.g. 512M; default: what the system leaves"},
-    {GENERATE | LOGITS | BENCH | RUNS, 0, "--trace", NULL, CLI_TEXT, "FILE", PLACE(trace), .doc = "write a trace for Perfetto or chrome://tracing; default: RUNG_TRACE"},
+    {GENERATE | LOGITS | BENCH | RUNS | EMBED, 0, "--memory", NULL, CLI_BYTES, "BYTES", PLACE(memory), .doc = "budget, e.g. 512M; default: what the system leaves"},
+    {GENERATE | LOGITS | BENCH | RUNS | EMBED, 0, "--trace", NULL, CLI_TEXT, "FILE", PLACE(trace), .doc = "write a trace for Perfetto or chrome://tracing; default: RUNG_TRACE"},
     {EVERY, 0, "--json", NULL, CLI_SWITCH, .value = NULL, PLACE(json), .doc = "one JSON object per result"},
     {EVERY, 0, "--verbose", "-v", CLI_SWITCH, .value = NULL, PLACE(verbose), .doc = "say more on standard error"},
     {EVERY, 0, "--quiet", "-q", CLI_SWITCH, .value = NULL, PLACE(quiet), .doc = "nothing on standard error but errors"},
