@@ -14,6 +14,7 @@ struct rung_arena_block {
 enum { ARENA_HEADER = (sizeof(struct rung_arena_block) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN };
 
 void rung_arena_init(rung_arena *arena, rung_host *host) { *arena = (rung_arena){.host = host}; }
+void rung_arena_init_raw(rung_arena *arena, rung_host *host) { *arena = (rung_arena){.host = host, .raw = true}; }
 
 /* Adds a block with room for `bytes`. A request that is large beside the block size gets a block of its own, put behind
  * the newest so that the room left there stays in use. */
@@ -25,7 +26,9 @@ static rung_arena_block *add_block(rung_arena *arena, size_t bytes) {
   if (rung_add_overflows(bytes, (size_t)ARENA_HEADER, &need)) return NULL;
   const bool own = newest && need > size / 4 && newest->bytes - newest->used > newest->bytes / 4;
   if (own || need > size) size = need;
-  rung_arena_block *block = (rung_arena_block *)rung_host_alloc(arena->host, RUNG_MEMORY_host, size, 0);
+  rung_arena_block *block =
+      (rung_arena_block *)(arena->raw ? rung_host_alloc_raw(arena->host, RUNG_MEMORY_host, size, 0)
+                                      : rung_host_alloc(arena->host, RUNG_MEMORY_host, size, 0));
   if (!block) return NULL;
   block->bytes = size;
   block->used = ARENA_HEADER;

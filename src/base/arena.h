@@ -9,9 +9,12 @@ typedef struct rung_arena_block rung_arena_block;
 typedef struct rung_arena {
   rung_host *host;
   rung_arena_block *block; /* newest first */
+  bool raw;                /* memory is not zeroed */
 } rung_arena;
 
 void rung_arena_init(rung_arena *arena, rung_host *host); /* allocates nothing */
+/* For work that writes all it takes: what comes from it is not zeroed. */
+void rung_arena_init_raw(rung_arena *arena, rung_host *host);
 /* Zeroed, aligned to 16; NULL on failure (the arena stays valid). count * element is checked. */
 void *rung_arena_alloc(rung_arena *arena, size_t bytes);
 void *rung_arena_array(rung_arena *arena, size_t count, size_t element);

@@ -66,7 +66,8 @@ static bool merge_nested(const rung_dims *dims, rung_poly *p, int64_t *c) {
 }
 
 static rung_dim divide_constant(rung_dims *dims, rung_poly *p, int64_t c) {
-  rung_poly q = {.terms = 0};
+  rung_poly q; /* large: its terms are written as they come */
+  q.terms = 0;
   for (;;) {
     if (!take_multiples(dims, p, c, &q)) return rung_dims_too_large(dims);
     const rung_interval interval = rung_poly_interval(dims, p);

@@ -28,7 +28,7 @@ static bool is_made_symbol(rung_planner *p, rung_dim dim, uint32_t *out_symbol) 
  * such a capture is copied before the control step. Gives references by operand; captures begin at operand `own`. */
 static rung_status settle_captures(rung_planner *p, rung_scope *scope, const rung_node *node, uint32_t own,
                                    uint32_t **out_ref) {
-  uint32_t *ref = rung_arena_array(&p->plan->arena, node->n_in + 1, sizeof *ref);
+  uint32_t *ref = rung_arena_array(&p->work, node->n_in + 1, sizeof *ref);
   if (!ref) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   const uint32_t shift = node->op == &rung_op_loop ? 0 : 1; /* the condition of an if is no input of its bodies */
   bool writes = false;
@@ -99,7 +99,7 @@ rung_status rung_planner_if(rung_planner *p, rung_scope *scope, const rung_node 
   if (step == RUNG_NONE) return p->status;
   p->plan->step[step].in = push_copy(p, scope->ref[node->in[0]]);
   p->plan->step[step].n_in = 1;
-  uint32_t *result = rung_arena_array(&p->plan->arena, node->results + 1, sizeof *result);
+  uint32_t *result = rung_arena_array(&p->work, node->results + 1, sizeof *result);
   if (!result) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   for (uint32_t r = 0; r < node->results; r++) {
     const rung_value_type *type = rung_graph_value_type(scope->graph, node->first_value + r);

@@ -120,8 +120,8 @@ static rung_status too_large(rung_planner *p, rung_dim bytes) {
 
 rung_status rung_planner_lifetimes(rung_planner *p) {
   rung_plan *plan = p->plan;
-  uses u = {rung_arena_array(&plan->arena, plan->roots + 1, sizeof(uint32_t)),
-            rung_arena_array(&plan->arena, plan->roots + 1, sizeof(uint32_t))};
+  uses u = {rung_arena_array(&p->work, plan->roots + 1, sizeof(uint32_t)),
+            rung_arena_array(&p->work, plan->roots + 1, sizeof(uint32_t))};
   if (!u.first || !u.last) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   collect(plan, &u);
   merge_in_place(p, &u);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 #include "plan/planner.h"
@@ -19,8 +20,8 @@ rung_status rung_planner_fail(rung_planner *p, rung_status status, const char *f
 int64_t rung_planner_upper(rung_planner *p, rung_dim dim) {
   if (dim.id >= p->uppers) {
     const uint32_t count = p->dims->count;
-    if (!rung_arena_grow(&p->plan->arena, (void **)&p->upper, &p->upper_capacity, count, sizeof *p->upper) ||
-        !rung_arena_grow(&p->plan->arena, (void **)&p->lower, &p->lower_capacity, count, sizeof *p->lower)) {
+    if (!rung_arena_grow(&p->work, (void **)&p->upper, &p->upper_capacity, count, sizeof *p->upper) ||
+        !rung_arena_grow(&p->work, (void **)&p->lower, &p->lower_capacity, count, sizeof *p->lower)) {
       rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
       return INT64_MAX;
     }
@@ -290,11 +291,37 @@ static rung_status input_node(rung_planner *p, rung_scope *scope, const rung_nod
   return p->status;
 }
 
+/* The place of a name in the table of weights, which is at most half full. */
+static uint32_t *weight_place(rung_planner *p, const char *name) {
+  const uint32_t mask = p->weight_places - 1;
+  uint32_t at = (uint32_t)rung_hash64(name, strlen(name)) & mask;
+  while (p->weight_table[at] && strcmp(p->plan->weight[p->weight_table[at] - 1].name, name) != 0) at = (at + 1) & mask;
+  return &p->weight_table[at];
+}
+
+static bool grow_weight_table(rung_planner *p) {
+  if (p->plan->weights < p->weight_places / 2) return true;
+  const uint32_t places = p->weight_places ? p->weight_places * 2 : 64;
+  uint32_t *table = rung_arena_array(&p->work, places, sizeof *table);
+  if (!table) return false;
+  memset(table, 0, places * sizeof *table);
+  p->weight_table = table;
+  p->weight_places = places;
+  for (uint32_t i = 0; i < p->plan->weights; i++) *weight_place(p, p->plan->weight[i].name) = i + 1;
+  return true;
+}
+
 static uint32_t weight_index(rung_planner *p, const char *name, const rung_value_type *type) {
-  for (uint32_t i = 0; i < p->plan->weights; i++)
-    if (strcmp(p->plan->weight[i].name, name) == 0) return i;
+  if (!grow_weight_table(p)) {
+    rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
+    return RUNG_NONE;
+  }
+  uint32_t *place = weight_place(p, name);
+  if (*place) return *place - 1;
   const uint32_t at = RUNG_PUSH(p, weight);
-  if (at != RUNG_NONE) p->plan->weight[at] = (rung_plan_weight){name, *type};
+  if (at == RUNG_NONE) return at;
+  p->plan->weight[at] = (rung_plan_weight){name, *type};
+  *place = at + 1;
   return at;
 }
 
@@ -403,7 +430,7 @@ static rung_status plan_node(rung_planner *p, rung_scope *scope, const rung_node
 
 rung_status rung_planner_scope(rung_planner *p, const rung_graph *graph, rung_scope *out_scope) {
   out_scope->graph = graph;
-  out_scope->ref = rung_arena_array(&p->plan->arena, graph->values + 1, sizeof *out_scope->ref);
+  out_scope->ref = rung_arena_array(&p->work, graph->values + 1, sizeof *out_scope->ref);
   if (!out_scope->ref) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   for (uint32_t i = 0; i < graph->values; i++) out_scope->ref[i] = RUNG_NONE;
   return RUNG_OK;
@@ -473,7 +500,8 @@ static rung_status make(rung_planner *p, const rung_graph *graph) {
   RUNG_TRY(rung_planner_lifetimes(p));
   RUNG_TRY(
       rung_plan_place(p->host, p->plan->buffer, p->plan->buffers, p->target->align, p->error, &p->plan->arena_bytes));
-  return rung_plan_check_overlap(p->host, p->plan->buffer, p->plan->buffers, p->error);
+  RUNG_TRY(rung_plan_check_overlap(p->host, p->plan->buffer, p->plan->buffers, p->error));
+  return rung_planner_compact(p);
 }
 
 rung_status rung_plan_make(rung_host *host, const rung_graph *graph, const rung_target *target, const int64_t *lo,
@@ -489,7 +517,9 @@ rung_status rung_plan_make(rung_host *host, const rung_graph *graph, const rung_
   memcpy(plan->lo, lo, sizeof plan->lo);
   memcpy(plan->ceiling, ceiling, sizeof plan->ceiling);
   rung_planner p = {.plan = plan, .host = host, .target = target, .dims = graph->dims, .error = error};
+  rung_arena_init_raw(&p.work, host);
   const rung_status status = make(&p, graph);
+  rung_arena_finish(&p.work);
   snapshot_dims(plan, graph->dims);
   if (status) {
     rung_plan_destroy(plan);

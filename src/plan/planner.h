@@ -8,12 +8,15 @@
 
 typedef struct rung_planner {
   rung_plan *plan;
+  rung_arena work; /* raw; goes when the plan is made. The plan's arrays grow here, until compact.c settles them */
   rung_host *host;
   const rung_target *target;
   rung_dims *dims; /* the shared table, still growing */
   rung_error *error;
   int64_t *lower, *upper; /* of every dim at the ceiling, as far as computed */
   uint32_t uppers, lower_capacity, upper_capacity;
+  uint32_t *weight_table; /* by hash of the name: index of plan->weight plus 1 */
+  uint32_t weight_places;
   rung_status status; /* sticky */
 } rung_planner;
 
@@ -54,11 +57,14 @@ rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_nod
 /* lifetime.c: in-place merging, lifetimes, bounds. */
 rung_status rung_planner_lifetimes(rung_planner *p);
 
+/* compact.c: moves the plan's arrays to its own arena, without what nothing names. */
+rung_status rung_planner_compact(rung_planner *p);
+
 /* Appends to an array of the plan: grows it, gives the new element's index. */
-#define RUNG_PUSH(p, name)                                                                                            \
-  (rung_arena_grow(&(p)->plan->arena, (void **)&(p)->plan->name, &(p)->plan->name##_capacity, (p)->plan->name##s + 1, \
-                   sizeof *(p)->plan->name)                                                                           \
-       ? (p)->plan->name##s++                                                                                         \
+#define RUNG_PUSH(p, name)                                                                                     \
+  (rung_arena_grow(&(p)->work, (void **)&(p)->plan->name, &(p)->plan->name##_capacity, (p)->plan->name##s + 1, \
+                   sizeof *(p)->plan->name)                                                                    \
+       ? (p)->plan->name##s++                                                                                  \
        : (rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory"), RUNG_NONE))
 
 #endif

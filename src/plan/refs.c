@@ -125,11 +125,12 @@ static bool makes_state(const rung_graph *graph, const rung_node *node) {
 /* Is a view of a state, or a view of that, still read when a later version of a state has been written? All versions
  * share memory, so such a reader would see the wrong one. States are few: any write counts. */
 static bool outlives_version(rung_planner *p, const rung_graph *graph, const rung_node *view) {
-  uint8_t *derived = rung_arena_alloc(&p->plan->arena, graph->values + 1);
+  uint8_t *derived = rung_arena_alloc(&p->work, graph->values + 1);
   if (!derived) {
     rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
     return true;
   }
+  memset(derived, 0, graph->values + 1);
   derived[view->first_value] = 1;
   bool written = false;
   for (const rung_node *node = view + 1; node < graph->node + graph->nodes; node++) {

@@ -36,7 +36,7 @@ typedef struct builder {
 /* Needs a finish, also when it has failed. */
 static void begin(builder *b, rung_arena *arena, const rung_strip_level *level) {
   *b = (builder){.arena = arena, .level = level};
-  rung_arena_init(&b->scratch, arena->host);
+  rung_arena_init_raw(&b->scratch, arena->host); /* what is read has been written */
   b->program = rung_arena_alloc(arena, sizeof *b->program);
   b->instr = rung_arena_array(&b->scratch, MAX_INSTRS, sizeof *b->instr);
   b->value = rung_arena_array(&b->scratch, MAX_VALUES, sizeof *b->value);
@@ -526,6 +526,7 @@ static const rung_strip_program *compile_body(rung_arena *arena, const rung_stri
   begin(b, arena, level);
   int *value = rung_arena_array(&b->scratch, body->values + 1, sizeof *value);
   b->failed |= !value;
+  if (value) memset(value, 0, (body->values + 1) * sizeof *value);
   /* An epilogue is asked for by row and column: its rows stay rows, even where every operand is dense. */
   if (root && !b->failed) b->program->keeps_last = true;
   for (uint32_t i = 0; i < body->inputs && !b->failed; i++) {
