@@ -268,6 +268,14 @@ rung_dim rung_dims_symbol(rung_dims *dims, const char *name, int64_t lo, int64_t
   return there->dim;
 }
 
+/* What callers, model families and importers mean the same by (rung/cache.h). */
+static bool name_is_reserved(const char *name) {
+  static const char *const reserved[] = {"batch", "seq", "rows", "sequences"};
+  for (size_t i = 0; i < RUNG_COUNT(reserved); i++)
+    if (strcmp(name, reserved[i]) == 0) return true;
+  return false;
+}
+
 rung_dim rung_dims_make_symbol(rung_dims *dims, const char *name, rung_dim bound) {
   if (bound.id && !rung_dims_has(dims, bound))
     return rung_dims_fail(dims, RUNG_INVALID_ARGUMENT, "a symbol's bound is no dimension");
@@ -282,6 +290,8 @@ rung_dim rung_dims_make_symbol(rung_dims *dims, const char *name, rung_dim bound
     name = fresh;
   } else if (!name_is_valid(name)) {
     return rung_dims_fail(dims, RUNG_INVALID_ARGUMENT, "a symbol's name must be an identifier");
+  } else if (name_is_reserved(name)) {
+    return rung_dims_fail(dims, RUNG_INVALID_ARGUMENT, "the name is reserved for a symbol that callers bind");
   } else if (rung_dims_find_symbol(dims, name, strlen(name)) >= 0) {
     return rung_dims_fail(dims, RUNG_INVALID_ARGUMENT, "a symbol of this name exists");
   }

@@ -55,7 +55,13 @@ static rung_status solve_polynomial(const rung_solve *solve, const rung_dim_node
                                     rung_error *error) {
   uint32_t s;
   int64_t coefficient, rest, left;
-  if (!linear(solve->dims, node, solve->symbol, &s, &coefficient, &rest)) return RUNG_OK;
+  if (!linear(solve->dims, node, solve->symbol, &s, &coefficient, &rest)) {
+    /* One symbol that has its value: what this input would make of it is said where they differ. */
+    int64_t open[RUNG_MAX_SYMBOLS];
+    if (solve->roomy || !node->symbols || (node->symbols & (node->symbols - 1))) return RUNG_OK;
+    for (int i = 0; i < RUNG_MAX_SYMBOLS; i++) open[i] = RUNG_UNBOUND;
+    if (!linear(solve->dims, node, open, &s, &coefficient, &rest)) return RUNG_OK;
+  }
   if (rung_sub_overflows(extent, rest, &left)) return RUNG_OK; /* checked once all symbols are known */
   if (coefficient == -1 && left == INT64_MIN) return RUNG_OK;
   if (left % coefficient == 0) return give(solve, s, left / coefficient, axis, error);
@@ -81,6 +87,17 @@ rung_status rung_solve_extents(const rung_solve *solve, const rung_value_type *t
     }
   }
   return RUNG_OK;
+}
+
+void rung_symbols_text(const rung_dims *dims, uint64_t mask, const int64_t *symbol, char *out, size_t bytes) {
+  size_t used = 0;
+  out[0] = 0;
+  for (uint32_t s = 0; s < dims->symbols; s++) {
+    if (!(mask >> s & 1) || symbol[s] == RUNG_UNBOUND) continue;
+    const int n =
+        snprintf(out + used, bytes - used, "%s%s = %" PRId64, used ? ", " : "", dims->symbol[s].name, symbol[s]);
+    if (n > 0 && (size_t)n < bytes - used) used += (size_t)n;
+  }
 }
 
 rung_status rung_check_open(const rung_dims *dims, const int64_t *symbol, const char *what, rung_error *error) {
@@ -161,10 +178,12 @@ static rung_status check_all(const rung_template *t, const given *in, size_t cou
     const rung_value_type *type = rung_graph_value_type(t->graph, in[i].node->first_value);
     for (int a = 0; a < type->rank && !status; a++) {
       const int64_t want = dim[type->extent[a].id], have = in[i].io->tensor.extent[a];
-      if (have != want && !(in[i].io->ceiling && have > want))
-        status = rung_fail(error, RUNG_SHAPE_MISMATCH,
-                           "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64, a,
-                           ((const rung_input_attrs *)in[i].node->attrs)->name, have, want);
+      if (have == want || (in[i].io->ceiling && have > want)) continue;
+      char text[160];
+      rung_symbols_text(dims, dims->node[type->extent[a].id].symbols, symbol, text, sizeof text);
+      status = rung_fail(error, RUNG_SHAPE_MISMATCH,
+                         "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64 " (%s)", a,
+                         ((const rung_input_attrs *)in[i].node->attrs)->name, have, want, text);
     }
   }
   rung_host_free(t->device->host, RUNG_MEMORY_host, dim, bytes);

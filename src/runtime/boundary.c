@@ -68,10 +68,13 @@ rung_status rung_context_check_extents(rung_context *c, const rung_resolved *now
         return rung_fail(&c->error, RUNG_OUT_OF_RANGE,
                          "axis %d of input \"%s\" is %" PRId64 ", its buffer has room for %" PRId64, a,
                          plan->input[i].name, want, have);
-      if (want != have && !c->input[i].roomy)
-        return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
-                         "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64, a,
-                         plan->input[i].name, have, want);
+      if (want == have || c->input[i].roomy) continue;
+      char text[160];
+      rung_symbols_text(&plan->dims, plan->dims.node[plan->input[i].type.extent[a].id].symbols, now->symbol, text,
+                        sizeof text);
+      return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
+                       "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64 " (%s)", a,
+                       plan->input[i].name, have, want, text);
     }
   for (uint32_t i = 0; i < plan->checks; i++) {
     const int64_t a = now->dim[plan->check[i].a.id], b = now->dim[plan->check[i].b.id];

@@ -170,6 +170,8 @@ rung_status rung_solve_extents(const rung_solve *solve, const rung_value_type *t
                                rung_error *error);
 /* Does a binding name every symbol that callers bind? */
 rung_status rung_check_complete(rung_template *template_, const rung_binding *binding, size_t count, rung_error *error);
+/* "a = 3, b = 4": those of the mask that have a value. */
+void rung_symbols_text(const rung_dims *dims, uint64_t mask, const int64_t *symbol, char *out, size_t bytes);
 /* "what: a, b, c" if symbols that callers bind have no value. */
 rung_status rung_check_open(const rung_dims *dims, const int64_t *symbol, const char *what, rung_error *error);
 rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, rung_error *error);

@@ -7,6 +7,7 @@
 #include <rung/cache.h>
 #include <rung/ops.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct encoder {
   int layers;
@@ -66,6 +67,54 @@ static inline rung_status encoder_build(void *self, uint64_t key, rung_graph *g,
   }
   rung_graph_output(g, "y", x);
   return RUNG_OK;
+}
+
+/* A store with random values for the graph's weights. */
+static inline rung_status encoder_store(rung_host *host, const encoder *e, uint64_t seed, rung_error *error,
+                                        rung_weights **out_store) {
+  static const struct {
+    const char *name;
+    int rows, columns; /* 0: 1, 1: width, 2: inner */
+  } part[] = {{"q", 1, 1},
+              {"k", 1, 1},
+              {"v", 1, 1},
+              {"o", 1, 1},
+              {"up", 2, 1},
+              {"down", 1, 2},
+              {"q.bias", 1, 0},
+              {"k.bias", 1, 0},
+              {"v.bias", 1, 0},
+              {"o.bias", 1, 0},
+              {"up.bias", 2, 0},
+              {"down.bias", 1, 0},
+              {"norm1.weight", 1, 0},
+              {"norm1.bias", 1, 0},
+              {"norm2.weight", 1, 0},
+              {"norm2.bias", 1, 0}};
+  const int64_t size[] = {1, e->width, e->inner};
+  float *data = malloc((size_t)(e->width * e->inner) * sizeof *data);
+  rung_weights *store = NULL;
+  rung_status status = data ? rung_weights_create(host, error, &store) : RUNG_OUT_OF_MEMORY;
+  for (int layer = 0; layer < e->layers; layer++)
+    for (size_t i = 0; !status && i < sizeof part / sizeof *part; i++) {
+      char name[64];
+      snprintf(name, sizeof name, "%d.%s", layer, part[i].name);
+      const int64_t extent[] = {size[part[i].rows], size[part[i].columns]};
+      const int64_t n = extent[0] * extent[1];
+      for (int64_t k = 0; k < n; k++) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        data[k] = ((float)(seed >> 40) * 0x1p-24f - 0.5f) * (part[i].columns ? 0.2f : 1.0f);
+      }
+      status = rung_weights_declare(store, name, RUNG_TYPE_F32, part[i].columns ? 2 : 1, extent, error);
+      if (!status) status = rung_weights_set(store, name, RUNG_TYPE_F32, data, (uint64_t)n * sizeof *data, error);
+    }
+  if (!status) status = rung_weights_commit(store, error);
+  free(data);
+  if (status)
+    rung_weights_release(store);
+  else
+    *out_store = store;
+  return status;
 }
 
 #endif
