@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Record what llama.cpp's tokenisers make of 10,000 random strings, for the C tests.
+"""Record what other tokenisers make of 10,000 random strings, for the C tests.
 
-    record_tokens.py smollm2|gemma3 ...
+    record_tokens.py smollm2|gemma3 ...     llama.cpp's, from GGUF files
+    record_tokens.py json                   Hugging Face's `tokenizers`, from tokenizer.json files
 
-Writes tests/tokens/MODEL.bin; tests/tokens/README.md describes it. Each record is checked against a second implementation
+The second writes tests/tokens/json/*.bin: the strings once, and digests of ids and decoded texts for MiniLM and for each
+file that make_tokenizers.py made. The first writes tests/tokens/MODEL.bin; tests/tokens/README.md describes it. Each record is checked against a second implementation
 built from the same vocabulary (`tokenizers` for byte-level BPE, SentencePiece itself for Gemma); where the two disagree a
 record is left out and another string drawn, and the count and some examples are printed.
 """
@@ -11,6 +13,8 @@ import argparse
 import random
 import struct
 import sys
+import time
+import unicodedata
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -20,53 +24,13 @@ venv.enter()
 
 import models
 from oracle.peer import Peer
+from oracle.texts import random_text
 from oracle.weights import Weights
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "tokens"
 MAGIC, COUNT = b"RUNGTOK1", 10000
 PARSE_SPECIAL, ADD_SPECIAL, ROUND_TRIPS = 1, 2, 4
 CONTROL, USER_DEFINED = 3, 4  # tokenizer.ggml.token_type
-
-WORDS = ("the and of to in is for that with as model network don't I'll we've they're it's you'd HELLO Hello world "
-         "function return int float void const static struct printf std::vector <html> http://example.org/a?b=c "
-         "naïve café über straße Œuvre señor Привет мир как дела Ελληνικά שלום العربية हिन्दी ภาษาไทย 日本語 中文字符 한국어 "
-         "３．１４ ½ ² Ⅷ ٣٤ 1984 3.14159 2,300 0x1F 1e-5 e\u0301 fi ﬁ Ǆ").split()
-RANGES = {
-    "ascii": [(0x20, 0x7E)],
-    "letters": [(0x61, 0x7A), (0x41, 0x5A)],
-    "digits": [(0x30, 0x39)],
-    "controls": [(0x00, 0x1F), (0x7F, 0x9F)],
-    "latin": [(0xA0, 0x24F)],
-    "greek, cyrillic": [(0x370, 0x3FF), (0x400, 0x52F)],
-    "hebrew, arabic": [(0x5D0, 0x5EA), (0x600, 0x6FF)],
-    "indic, thai": [(0x900, 0x97F), (0xE00, 0xE7F)],
-    "marks, punctuation": [(0x300, 0x36F), (0x2000, 0x206F), (0x3000, 0x303F)],
-    "symbols, number forms": [(0x20A0, 0x20BF), (0x2150, 0x218F), (0x2190, 0x22FF), (0x2460, 0x24FF), (0x2580, 0x259F)],
-    "cjk": [(0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3)],
-    "emoji": [(0x1F300, 0x1F64F), (0x1F680, 0x1F6FF), (0x1F900, 0x1F9FF), (0x200D, 0x200D), (0xFE0F, 0xFE0F)],
-    "other planes": [(0x10000, 0x1044F), (0x1D400, 0x1D7FF), (0x20000, 0x2A6DF), (0xE0000, 0xE007F), (0x100000, 0x10FFFD)],
-    "anything": [(0x00, 0xD7FF), (0xE000, 0x10FFFF)],
-}
-BLANKS = [" ", "  ", "   ", "    ", " " * 9, " " * 33, "\n", "\n\n", "\n" * 5, "\n" * 33, "\t", "\t\t", "\r\n", " \n ", "\n  ",
-          "\u00a0", "\u2003", "\u3000", "\u2028", "\x0b", "\x0c", "\x85"]
-
-
-def random_text(rng, special):
-    """A short string of one to six pieces of different kinds; `special` texts appear in about a tenth of them."""
-    parts = []
-    for _ in range(rng.randint(1, 6)):
-        draw = rng.random()
-        if draw < 0.35:
-            parts.append(" ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 3))))
-        elif draw < 0.55:
-            parts.append(rng.choice(BLANKS))
-        elif draw < 0.57:
-            parts.append(rng.choice(special))
-        else:
-            low_high = RANGES[rng.choice(list(RANGES))]
-            parts.append("".join(chr(rng.randint(*rng.choice(low_high))) for _ in range(rng.randint(1, 6))))
-    return "".join(parts)
-
 
 class BytePairs:
     """The second opinion on SmolLM2: Hugging Face's `tokenizers` with the steps of the published configuration."""
@@ -167,12 +131,88 @@ def record(name):
         print("  %d %r\n     llama.cpp %s\n     other     %s" % (flags, text, ids, other))
 
 
+def digest(data):
+    """FNV-1a, 64 bits."""
+    value = 0xCBF29CE484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def newer_characters():
+    """Characters that one of the libraries involved knows and another one may not know yet: those of Unicode 14 and later."""
+    from tokenizers import Regex, pre_tokenizers
+    known = pre_tokenizers.Split(Regex(r"[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}]"), "isolated")
+    late = set()
+    for code in range(0x110000):
+        if 0xD800 <= code < 0xE000:
+            continue
+        c = chr(code)
+        assigned = unicodedata.category(c) not in ("Cn", "Co", "Cc", "Cf")
+        if code in UNICODE_14 or (len(known.pre_tokenize_str("\0%s\0" % c)) == 3) != assigned:
+            late.add(c)
+    return late
+
+
+UNICODE_14 = {code for first, last in ((0x870, 0x88E), (0x890, 0x891), (0x898, 0x8B5), (0x8C8, 0x8D2), (0xC3C, 0xC3C), (0xC5D, 0xC5D),
+                                       (0xCDD, 0xCDD), (0x170D, 0x171F), (0x180F, 0x180F), (0x1AC1, 0x1ACE), (0x1B4C, 0x1B7E),
+                                       (0x1DFA, 0x1DFA), (0x20C0, 0x20C0), (0x2C2F, 0x2C2F), (0x2C5F, 0x2C5F), (0x2E53, 0x2E5D),
+                                       (0x9FFD, 0x9FFF), (0xA7C0, 0xA7C1), (0xA7D0, 0xA7D9), (0xA7F2, 0xA7F4), (0xFBC2, 0xFBC2),
+                                       (0xFD40, 0xFDFF), (0x10570, 0x107BA), (0x10F70, 0x10F89), (0x11070, 0x11075), (0x110C2, 0x110C2),
+                                       (0x116B9, 0x116B9), (0x11740, 0x11746), (0x11AB0, 0x11ABF), (0x12F90, 0x12FF2), (0x16A70, 0x16AC9),
+                                       (0x1AFF0, 0x1B122), (0x1CF00, 0x1CFC3), (0x1D1E9, 0x1D1EA), (0x1DF00, 0x1DF1E), (0x1E290, 0x1E2AE),
+                                       (0x1E7E0, 0x1E7FE), (0x1F6DD, 0x1F6DF), (0x1F7F0, 0x1F7F0), (0x1F979, 0x1F9CC), (0x1FA7B, 0x1FAF6),
+                                       (0x2A6DE, 0x2A6DF), (0x2B735, 0x2B738))
+        for code in range(first, last + 1)}
+SPELLED = ["<|endoftext|>", "<mask>", "<s>", "</s>", "<unk>", "<|im_end|>", "[MASK]", "[CLS]", "[SEP]", "[UNK]", "<0x41>", "<b>", "<b",
+           "model", " model ", "models", " the", "the", "né", " né ", "网", "Œuvre", "œuvre", "static", "STATIC", " [MASK]", "<mask> "]
+
+
+def json_texts():
+    """The strings, with flags; some are long, with a word of a hundred characters or more."""
+    rng, late = random.Random("rung tokenizer.json"), newer_characters()
+    for index in range(COUNT):
+        text = random_text(rng, SPELLED)
+        if rng.random() < 0.15:
+            text += rng.choice(SPELLED) + random_text(rng, SPELLED)
+        if index % 250 == 0:
+            text += "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.choice([99, 100, 101, 300])))
+        text = "".join(c for c in text if c not in late)
+        yield text, (PARSE_SPECIAL if rng.random() < 0.7 else 0) | (ADD_SPECIAL if rng.random() < 0.3 else 0)
+
+
+def record_json():
+    from tokenizers import Tokenizer
+    folder = FOLDER / "json"
+    texts = list(json_texts())
+    (folder / "texts.bin").write_bytes(MAGIC + struct.pack("<I", len(texts)) + b"".join(
+        struct.pack("<III", flags, len(text.encode()), 0) + text.encode() for text, flags in texts))
+    files = {path.stem: path for path in sorted(folder.glob("*.json"))}
+    files["minilm"] = Path(models.require("minilm")) / "tokenizer.json"
+    for name, path in files.items():
+        tokenizer, body, spent = Tokenizer.from_file(str(path)), [], 0.0
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        for text, flags in texts:
+            tokenizer.encode_special_tokens = not flags & PARSE_SPECIAL
+            before = time.perf_counter()
+            ids = tokenizer.encode(text, add_special_tokens=bool(flags & ADD_SPECIAL)).ids
+            spent += time.perf_counter() - before
+            decoded = tokenizer.decode(ids, skip_special_tokens=False).encode()
+            body.append(struct.pack("<IQQ", len(ids), digest(struct.pack("<%dI" % len(ids), *ids)), digest(decoded)))
+        (folder / (name + ".bin")).write_bytes(b"RUNGTOK2" + struct.pack("<I", len(body)) + b"".join(body))
+        print("%s: %d records, %.1f MB/s here" % (name, len(body), sum(len(text.encode()) for text, _ in texts) / spent / 1e6))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Record token ids of 10,000 random strings per model.",
                                      epilog="example: record_tokens.py smollm2 gemma3")
-    parser.add_argument("model", nargs="+", choices=["smollm2", "gemma3"])
+    parser.add_argument("model", nargs="+", choices=["smollm2", "gemma3", "json"])
     for name in parser.parse_args().model:
-        record(name)
+        if name == "json":
+            record_json()
+        else:
+            record(name)
 
 
 if __name__ == "__main__":

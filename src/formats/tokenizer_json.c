@@ -175,8 +175,8 @@ static rung_status read_unknown(rung_tokenizer_reader *r, rung_json model, const
   rung_json value;
   RUNG_TRY(rung_tokenizer_member(r, model, "model", "unk_token", RUNG_JSON_STRING, false, &value));
   const rung_slice text = value.text ? rung_tokenizer_keep(r, value) : (rung_slice){usual, strlen(usual)};
-  r->desc.ids.unknown = rung_tokenizer_id_of(r, text);
-  if (text.length && r->desc.ids.unknown < 0)
+  r->desc.unknown = r->desc.ids.unknown = rung_tokenizer_id_of(r, text);
+  if (text.length && r->desc.unknown < 0)
     return rung_fail(r->error, RUNG_CORRUPT_FILE, "model.unk_token: \"%.*s\" is not in the vocabulary",
                      (int)(text.length < 64 ? text.length : 64), text.text);
   return RUNG_OK;
@@ -191,20 +191,62 @@ static rung_status read_word_piece(rung_tokenizer_reader *r, rung_json model) {
   return read_unknown(r, model, "[UNK]");
 }
 
-static const struct {
-  const char *type;
+static rung_status read_pairs(rung_tokenizer_reader *r, rung_json model) {
+  static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
+  rung_json value;
+  for (size_t i = 0; i < RUNG_COUNT(affixes); i++) {
+    RUNG_TRY(rung_tokenizer_member(r, model, "model", affixes[i], RUNG_JSON_STRING, false, &value));
+    if (value.text && !rung_json_equals(value, ""))
+      return rung_fail(r->error, RUNG_UNSUPPORTED, "model: BPE with a %s", affixes[i]);
+  }
+  double dropout = 0;
+  RUNG_TRY(rung_tokenizer_member(r, model, "model", "dropout", RUNG_JSON_NUMBER, false, &value));
+  if (value.text && (!rung_json_f64(value, &dropout) || dropout != 0))
+    return rung_fail(r->error, RUNG_UNSUPPORTED, "model: BPE with dropout");
+  RUNG_TRY(rung_tokenizer_flag(r, model, "model", "fuse_unk", false, &r->desc.fuse_unknown));
+  RUNG_TRY(rung_tokenizer_flag(r, model, "model", "byte_fallback", false, &r->desc.byte_fallback));
+  RUNG_TRY(rung_tokenizer_flag(r, model, "model", "ignore_merges", false, &r->desc.ignore_merges));
+  RUNG_TRY(read_unknown(r, model, ""));
+  return rung_tokenizer_read_merges(r, model);
+}
+
+static rung_status read_unigram(rung_tokenizer_reader *r, rung_json model) {
+  RUNG_TRY(rung_tokenizer_number(r, model, "model", "unk_id", 0, (int64_t)r->count - 1, -1, &r->desc.unknown));
+  r->desc.ids.unknown = r->desc.unknown;
+  return rung_tokenizer_flag(r, model, "model", "byte_fallback", false, &r->desc.byte_fallback);
+}
+
+static const struct model {
+  const char *type, *sign; /* the sign is a member that others lack: files of old have no type */
+  rung_json_kind vocab;
   rung_status (*read)(rung_tokenizer_reader *r, rung_json model);
-} models[] = {{"WordPiece", read_word_piece}};
+} models[] = {{"BPE", "merges", RUNG_JSON_OBJECT, read_pairs},
+              {"WordPiece", "max_input_chars_per_word", RUNG_JSON_OBJECT, read_word_piece},
+              {"Unigram", "unk_id", RUNG_JSON_ARRAY, read_unigram}};
+
+static rung_status find_model(rung_tokenizer_reader *r, rung_json model, const struct model **out) {
+  char type[64] = "";
+  const bool named = rung_json_kind_of(rung_json_find(model, "type", NULL)) != RUNG_JSON_NONE;
+  if (named) RUNG_TRY(rung_tokenizer_kind(r, model, "model", type));
+  for (size_t i = 0; i < RUNG_COUNT(models); i++) {
+    const struct model *m = &models[i];
+    if (named ? strcmp(m->type, type) != 0 : !rung_json_find(model, m->sign, NULL).text) continue;
+    *out = m;
+    return RUNG_OK;
+  }
+  return rung_fail(r->error, RUNG_UNSUPPORTED, "model: \"%s\" is not supported; there are: BPE, WordPiece, Unigram",
+                   type);
+}
 
 static rung_status read_model(rung_tokenizer_reader *r, rung_json model) {
-  char type[64];
-  RUNG_TRY(rung_tokenizer_kind(r, model, "model", type));
-  for (size_t i = 0; i < RUNG_COUNT(models); i++)
-    if (strcmp(models[i].type, type) == 0) {
-      r->desc.model = models[i].type;
-      return models[i].read(r, model);
-    }
-  return rung_fail(r->error, RUNG_UNSUPPORTED, "model: \"%s\" is not supported", type);
+  const struct model *found;
+  RUNG_TRY(find_model(r, model, &found));
+  const rung_json vocab = rung_json_find(model, "vocab", NULL);
+  if (rung_json_kind_of(vocab) != found->vocab)
+    return rung_fail(r->error, RUNG_CORRUPT_FILE, "model.vocab: expected %s", rung_json_kind_name(found->vocab));
+  RUNG_TRY(rung_tokenizer_read_vocabulary(r, r->root, model));
+  r->desc.model = found->type;
+  return found->read(r, model);
 }
 
 /* ---- the whole ---- */
@@ -214,7 +256,6 @@ static rung_status read_all(rung_tokenizer_reader *r) {
   rung_json model, part;
   int64_t most;
   RUNG_TRY(rung_tokenizer_member(r, root, "the file", "model", RUNG_JSON_OBJECT, true, &model));
-  RUNG_TRY(rung_tokenizer_read_vocabulary(r, root, model));
   RUNG_TRY(read_model(r, model));
   RUNG_TRY(rung_tokenizer_member(r, root, "the file", "normalizer", RUNG_JSON_OBJECT, false, &part));
   if (part.text) RUNG_TRY(rung_tokenizer_read_normaliser(r, part));
@@ -271,8 +312,7 @@ static rung_status create(rung_tokenizer_reader *r, rung_tokenizer **out_tokeniz
   d->texts = r->texts;
   d->lengths = r->lengths;
   d->types = r->types;
-  d->scores = r->scores;
-  d->score_count = r->scores ? r->count : 0;
+  d->piece_scores = r->scores;
   d->added = r->added;
   d->added_count = r->added_count;
   d->merges = r->merges;

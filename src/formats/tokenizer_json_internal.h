@@ -18,7 +18,7 @@ typedef struct rung_tokenizer_reader {
   const char **texts;
   uint32_t *lengths;
   int32_t *types;
-  float *scores;
+  double *scores;
   size_t count;
   rung_added_token *added;
   size_t added_count, added_capacity;

@@ -76,7 +76,7 @@ static rung_status read_array(rung_tokenizer_reader *r, rung_json vocab) {
     double score;
     if (!read_two(entry, pair) || rung_json_kind_of(pair[0]) != RUNG_JSON_STRING || !rung_json_f64(pair[1], &score))
       return rung_fail(r->error, RUNG_CORRUPT_FILE, "model.vocab: entry %lld is not a text and a score", (long long)i);
-    r->scores[i] = (float)score;
+    r->scores[i] = score;
     RUNG_TRY(place(r, "model.vocab", i, rung_tokenizer_keep(r, pair[0]), RUNG_TOKEN_NORMAL));
   }
   return RUNG_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Byte-level BPE (Sennrich et al. 2016; the byte alphabet is GPT-2's): text is cut into words, a word into bytes, and
- * the pair of neighbours whose merge was learnt first is joined until no pair is known. Each byte is written as one
- * printable character in token texts; the merge loop works on ids and never sees that. */
+ * BPE (Sennrich et al. 2016; the byte alphabet is GPT-2's): text is cut into words, a word into bytes or characters,
+ * and the pair of neighbours whose merge was learnt first is joined until no pair is known. Byte-level BPE writes each
+ * byte as one printable character in token texts; the merge loop works on ids and never sees that. */
 #include "text/bytes.h"
 #include "text/heap.h"
 #include "text/model.h"
@@ -18,6 +18,10 @@ typedef struct bpe {
   rung_cutter *cutter;
   bool ignore_merges;
   int32_t bytes[256]; /* the token of each byte, or NONE: such bytes are left out */
+  /* By steps: words may be characters, and what has no token becomes bytes or the unknown token. */
+  bool by_steps, byte_level, byte_fallback, fuse_unknown;
+  int32_t unknown;
+  int32_t fallback[256]; /* <0x00> to <0xFF>; NONE where there is none */
   /* Merge number r, best first, joins pairs[r] to results[r]. */
   uint32_t merges;
   pair *pairs;
@@ -89,15 +93,21 @@ static rung_status read_merge(bpe *b, const rung_vocab *vocab, const rung_tokeni
   const char *text = desc->merges[r];
   const size_t length = text ? desc->merge_lengths[r] : 0;
   if (length < 3) return rung_fail(error, RUNG_CORRUPT_FILE, "merges[%u]: no two token texts", r);
-  const char *blank = memchr(text + 1, ' ', length - 1);
-  if (!blank || blank + 1 == text + length)
-    return refuse_merge(desc, r, "is not two texts with a blank between", error);
-  const size_t left = (size_t)(blank - text), right = length - left - 1;
-  const pair p = {rung_vocab_find(vocab, text, left), rung_vocab_find(vocab, blank + 1, right)};
+  size_t left = 0;
+  if (desc->merge_left) {
+    left = desc->merge_left[r];
+  } else {
+    const char *blank = memchr(text + 1, ' ', length - 1);
+    left = blank ? (size_t)(blank - text) : 0;
+  }
+  if (left == 0 || left + 1 >= length) return refuse_merge(desc, r, "is not two texts with a blank between", error);
+  const char *second = text + left + 1;
+  const size_t right = length - left - 1;
+  const pair p = {rung_vocab_find_word(vocab, text, left), rung_vocab_find_word(vocab, second, right)};
   if (p.left < 0 || p.right < 0 || left + right > vocab->longest)
     return refuse_merge(desc, r, "names a token that the vocabulary lacks", error);
   memcpy(joined, text, left);
-  memcpy(joined + left, blank + 1, right);
+  memcpy(joined + left, second, right);
   const int32_t result = find_result(b, vocab, r, joined, left + right);
   if (result < 0) return refuse_merge(desc, r, "makes a token that the vocabulary lacks", error);
   b->pairs[r] = p;
@@ -128,19 +138,37 @@ static rung_status read_merges(bpe *b, const rung_vocab *vocab, const rung_token
   return status;
 }
 
+static void find_bytes(bpe *b, const rung_vocab *vocab) {
+  for (int byte = 0; byte < 256; byte++) {
+    static const char digits[] = "0123456789ABCDEF";
+    const char spelled[6] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
+    uint8_t text[4] = {(uint8_t)byte};
+    const int n = b->byte_level ? rung_utf8_write(rung_character_of_byte((uint8_t)byte), text) : 1;
+    b->bytes[byte] = rung_vocab_find_word(vocab, (const char *)text, (size_t)n);
+    b->fallback[byte] = rung_vocab_find_word(vocab, spelled, sizeof spelled);
+  }
+}
+
 static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *desc, const rung_token_ids *ids,
                           rung_error *error, void **out_self) {
   (void)ids;
   bpe *b = rung_host_alloc(vocab->host, RUNG_MEMORY_host, sizeof *b, 0);
-  if (!b) return rung_fail(error, RUNG_OUT_OF_MEMORY, "byte-level BPE");
+  if (!b) return rung_fail(error, RUNG_OUT_OF_MEMORY, "BPE");
   *out_self = b;
-  RUNG_TRY(rung_pretokeniser_create(vocab->host, desc->pre, error, &b->cutter));
-  b->ignore_merges = rung_pretokeniser_ignores_merges(desc->pre);
-  for (int byte = 0; byte < 256; byte++) {
-    uint8_t text[4];
-    const int n = rung_utf8_write(rung_character_of_byte((uint8_t)byte), text);
-    b->bytes[byte] = rung_vocab_find(vocab, (const char *)text, (size_t)n);
+  b->by_steps = desc->use_steps;
+  if (b->by_steps) {
+    RUNG_TRY(rung_cutter_create(vocab->host, "pre_tokenizer", desc->cuts, desc->cut_count, error, &b->cutter));
+    b->byte_level = rung_cutter_is_byte_level(b->cutter);
+    b->ignore_merges = desc->ignore_merges;
+    b->byte_fallback = desc->byte_fallback;
+    b->fuse_unknown = desc->fuse_unknown;
+    b->unknown = (int32_t)desc->unknown;
+  } else {
+    RUNG_TRY(rung_pretokeniser_create(vocab->host, desc->pre, error, &b->cutter));
+    b->byte_level = true;
+    b->ignore_merges = rung_pretokeniser_ignores_merges(desc->pre);
   }
+  find_bytes(b, vocab);
   return read_merges(b, vocab, desc, error);
 }
 
@@ -169,14 +197,66 @@ typedef struct run {
   const rung_vocab *vocab;
   rung_ids *ids;
   symbol *symbols;
-  size_t capacity;
+  int32_t *spelled; /* the first ids of a long word */
+  size_t capacity, spelled_capacity;
   rung_heap heap;
 } run;
+
+/* A character that has no token, as the tokens of its bytes. */
+static size_t fall_back(const bpe *b, const uint8_t *bytes, size_t length, int32_t *id) {
+  for (size_t i = 0; i < length; i++) {
+    if (b->fallback[bytes[i]] < 0) return 0;
+    id[i] = b->fallback[bytes[i]];
+  }
+  return length;
+}
+
+/* The ids of a word before any merge, at most one a byte, two where bytes are spelled as characters. Order and fusing
+ * of unknown tokens are those of Hugging Face's tokenizers. */
+static size_t spell(const run *w, const char *text, size_t length, int32_t *id) {
+  const bpe *b = w->b;
+  size_t count = 0;
+  if (!b->by_steps) {
+    for (; count < length; count++) id[count] = b->bytes[(uint8_t)text[count]];
+    return count;
+  }
+  int32_t unknown = RUNG_TOKEN_NONE; /* waits for what comes next */
+  for (size_t at = 0, step; at < length; at += step) {
+    const uint8_t first = (uint8_t)text[at];
+    uint8_t written[4];
+    const uint8_t *character = (const uint8_t *)text + at;
+    const size_t announced = b->byte_level ? 1 : rung_utf8_announced(first);
+    step = announced < length - at ? announced : length - at;
+    size_t bytes = step;
+    int32_t known = RUNG_TOKEN_NONE;
+    if (b->byte_level || first < 0x80)
+      known = b->bytes[first];
+    else
+      known = rung_vocab_find_word(w->vocab, text + at, step);
+    if (known >= 0) {
+      if (unknown >= 0) id[count++] = unknown;
+      unknown = RUNG_TOKEN_NONE;
+      id[count++] = known;
+      continue;
+    }
+    if (b->byte_level) {
+      bytes = (size_t)rung_utf8_write(rung_character_of_byte(first), written);
+      character = written;
+    }
+    const size_t fallen = b->byte_fallback ? fall_back(b, character, bytes, id + count) : 0;
+    count += fallen;
+    if (fallen || b->unknown < 0) continue;
+    if (unknown >= 0 && !b->fuse_unknown) id[count++] = unknown;
+    unknown = b->unknown;
+  }
+  if (unknown >= 0) id[count++] = unknown;
+  return count;
+}
 
 /* A short word's ids and ranks lie in arrays that close up after each merge. */
 static rung_status short_word(run *w, int32_t *id, int count, rung_error *error) {
   const bpe *b = w->b;
-  int32_t rank[SHORT_WORD];
+  int32_t rank[2 * SHORT_WORD];
   for (int i = 0; i + 1 < count; i++) rank[i] = rank_of(b, id[i], id[i + 1]);
   while (count > 1) {
     int best = 0;
@@ -206,15 +286,18 @@ static bool queue_merge(run *w, int32_t i) {
 }
 
 static rung_status long_word(run *w, const char *text, size_t length, rung_error *error) {
-  void *grown = w->symbols;
-  if (!rung_host_grow(w->vocab->host, &grown, &w->capacity, length, sizeof *w->symbols))
-    return rung_fail(error, RUNG_OUT_OF_MEMORY, "a word of %zu bytes", length);
-  symbol *symbols = w->symbols = grown;
+  void *grown = w->symbols, *spelled = w->spelled;
+  bool ok = rung_host_grow(w->vocab->host, &grown, &w->capacity, 2 * length, sizeof *w->symbols);
+  w->symbols = grown;
+  ok = ok && rung_host_grow(w->vocab->host, &spelled, &w->spelled_capacity, 2 * length, sizeof *w->spelled);
+  w->spelled = spelled;
   w->heap.count = 0;
-  bool ok = rung_heap_reserve(&w->heap, length);
-  const int32_t count = (int32_t)length;
+  if (!ok || !rung_heap_reserve(&w->heap, length))
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "a word of %zu bytes", length);
+  symbol *symbols = w->symbols;
+  const int32_t count = (int32_t)spell(w, text, length, w->spelled);
   for (int32_t i = 0; i < count; i++)
-    symbols[i] = (symbol){w->b->bytes[(uint8_t)text[i]], NO_RANK, i - 1, i + 1 < count ? i + 1 : RUNG_TOKEN_NONE};
+    symbols[i] = (symbol){w->spelled[i], NO_RANK, i - 1, i + 1 < count ? i + 1 : RUNG_TOKEN_NONE};
   for (int32_t i = 0; i < count && ok; i++) ok = queue_merge(w, i);
   while (ok && w->heap.count) {
     const uint64_t key = rung_heap_pop(&w->heap).key;
@@ -229,19 +312,20 @@ static rung_status long_word(run *w, const char *text, size_t length, rung_error
     ok = queue_merge(w, at) && (left->before < 0 || queue_merge(w, left->before));
   }
   if (!ok) return rung_fail(error, RUNG_OUT_OF_MEMORY, "a word of %zu bytes", length);
-  for (int32_t i = 0; i >= 0; i = symbols[i].after)
+  for (int32_t i = count ? 0 : -1; i >= 0; i = symbols[i].after)
     if (symbols[i].id >= 0) RUNG_TRY(rung_ids_add(w->ids, symbols[i].id, error));
   return RUNG_OK;
 }
 
 /* Some models take a word that is a token as it is. Its text in the byte alphabet is at most twice as long. */
 static int32_t whole_word(const run *w, const char *text, size_t length) {
-  char spelled[256];
-  if (2 * length > sizeof spelled) return RUNG_TOKEN_NONE;
+  char spelled[1024];
+  if (!w->b->byte_level) return rung_vocab_find_word(w->vocab, text, length);
+  if (length > w->vocab->longest || 2 * length > sizeof spelled) return RUNG_TOKEN_NONE;
   size_t n = 0;
   for (size_t i = 0; i < length; i++)
     n += (size_t)rung_utf8_write(rung_character_of_byte((uint8_t)text[i]), (uint8_t *)spelled + n);
-  return rung_vocab_find(w->vocab, spelled, n);
+  return rung_vocab_find_word(w->vocab, spelled, n);
 }
 
 static rung_status word(void *self, const char *text, size_t length, rung_error *error) {
@@ -251,9 +335,8 @@ static rung_status word(void *self, const char *text, size_t length, rung_error 
     if (id >= 0) return rung_ids_add(w->ids, id, error);
   }
   if (length > SHORT_WORD) return long_word(w, text, length, error);
-  int32_t id[SHORT_WORD];
-  for (size_t i = 0; i < length; i++) id[i] = w->b->bytes[(uint8_t)text[i]];
-  return short_word(w, id, (int)length, error);
+  int32_t id[2 * SHORT_WORD];
+  return short_word(w, id, (int)spell(w, text, length, id), error);
 }
 
 /* The text with U+FFFD for each byte that belongs to no character. */
@@ -272,19 +355,22 @@ static rung_status encode(const void *self, const rung_vocab *vocab, const char 
                           rung_error *error, rung_ids *ids) {
   const bpe *b = self;
   run w = {.b = b, .vocab = vocab, .ids = ids, .heap = {.host = vocab->host}};
+  const bool first = prefix; /* by steps, and then the text is valid and has its prefix */
+  prefix = prefix && !b->by_steps;
   rung_text repaired;
   rung_text_init(&repaired, vocab->host);
   if (prefix) rung_text_add(&repaired, " ", 1);
-  if (prefix || rung_utf8_valid_prefix((const uint8_t *)text, length) < length) {
+  if (prefix || (!b->by_steps && rung_utf8_valid_prefix((const uint8_t *)text, length) < length)) {
     repair((const uint8_t *)text, length, &repaired);
     text = repaired.data;
     length = repaired.length;
   }
   rung_status status = rung_text_status(&repaired, error);
-  if (status == RUNG_OK) status = rung_cutter_run(b->cutter, text, length, false, word, &w, error);
+  if (status == RUNG_OK) status = rung_cutter_run(b->cutter, text, length, first, word, &w, error);
   rung_text_finish(&repaired);
   rung_heap_finish(&w.heap);
   if (w.symbols) rung_host_free(vocab->host, RUNG_MEMORY_host, w.symbols, w.capacity * sizeof *w.symbols);
+  if (w.spelled) rung_host_free(vocab->host, RUNG_MEMORY_host, w.spelled, w.spelled_capacity * sizeof *w.spelled);
   return status;
 }
 
@@ -299,4 +385,17 @@ const rung_text_model rung_text_model_bpe = {
     .encode = encode,
     .piece = piece,
     .adds_bos = rung_pretokeniser_adds_bos,
+};
+
+const rung_text_model rung_text_model_pairs = {
+    .name = "BPE",
+    .needs_merges = true,
+    .needs_steps = true,
+    .bos = RUNG_TOKEN_NONE,
+    .eos = RUNG_TOKEN_NONE,
+    .unknown = RUNG_TOKEN_NONE,
+    .create = create,
+    .destroy = destroy,
+    .encode = encode,
+    .piece = piece,
 };

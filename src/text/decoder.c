@@ -30,7 +30,11 @@ static void add_by_steps(rung_decoder *decoder, uint32_t id, rung_text *text) {
   const bool special = type != RUNG_TOKEN_NORMAL && type != RUNG_TOKEN_USER_DEFINED;
   if (special && !(decoder->flags & RUNG_DECODE_SPECIAL)) return;
   const size_t before = text->length;
-  rung_detokenise(t->detokeniser, rung_vocab_text(&t->vocab, id), t->vocab.spans[id].length, !decoder->begun, text);
+  const rung_special_entry *entry = NULL;
+  if (type != RUNG_TOKEN_NORMAL) entry = rung_pipeline_normal(&t->pipeline, (int32_t)id);
+  const rung_slice stored = entry ? (rung_slice){entry->text, entry->length}
+                                  : (rung_slice){rung_vocab_text(&t->vocab, id), t->vocab.spans[id].length};
+  rung_detokenise(t->detokeniser, stored.text, stored.length, !decoder->begun, text);
   decoder->begun = true;
   strip_space(decoder, before, text);
 }

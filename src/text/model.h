@@ -28,6 +28,8 @@ typedef struct rung_text_model {
 } rung_text_model;
 
 extern const rung_text_model rung_text_model_bpe;       /* bpe.c */
+extern const rung_text_model rung_text_model_pairs;     /* bpe.c, by steps */
+extern const rung_text_model rung_text_model_unigram;   /* unigram.c */
 extern const rung_text_model rung_text_model_spm;       /* spm.c */
 extern const rung_text_model rung_text_model_wordpiece; /* wordpiece.c */
 

@@ -110,7 +110,7 @@ typedef struct pass {
   rung_normal_work *work;
   rung_text *out;
   rung_error *error;
-  bool first; /* the first character of `out` comes from the first one of `text` */
+  size_t span, out_span; /* bytes at the beginning that come from the whole text's first character */
 } pass;
 
 static void put(rung_text *out, uint32_t c) {
@@ -182,7 +182,7 @@ static void sort_marks(uint32_t *character, size_t count) {
 
 static rung_status normal_form(pass *p, bool compatible, bool compose) {
   rung_normal_work *work = p->work;
-  size_t count = 0;
+  size_t count = 0, first = 0;
   for (size_t at = 0, next; at < p->length; at = next) {
     const uint32_t c = character(p, at, &next);
     void *grown = work->character;
@@ -191,6 +191,7 @@ static rung_status normal_form(pass *p, bool compatible, bool compose) {
       return rung_fail(p->error, RUNG_OUT_OF_MEMORY, "normalizer: a text of %zu bytes", p->length);
     work->character = grown;
     count += (size_t)decompose(c, compatible, work->character + count);
+    if (at < p->span) first = count;
   }
   sort_marks(work->character, count);
   if (compose) {
@@ -199,7 +200,10 @@ static rung_status normal_form(pass *p, bool compatible, bool compose) {
     if (n < 0) return rung_fail(p->error, RUNG_INTERNAL, "normalizer: utf8proc fails (%d)", (int)n);
     count = (size_t)n;
   }
-  for (size_t i = 0; i < count; i++) put(p->out, work->character[i]);
+  for (size_t i = 0; i < count; i++) {
+    put(p->out, work->character[i]);
+    if (i < first) p->out_span = p->out->length;
+  }
   return RUNG_OK;
 }
 #else
@@ -292,20 +296,15 @@ static rung_status bert(pass *p) {
   const bool lower = flags & RUNG_STEP_LOWER;
   waiting w = {.count = 0};
   for (size_t at = 0; at < p->length;) {
-    const size_t start = at;
+    const size_t end = at < p->span ? p->span : p->length, start = at;
     if ((uint8_t)p->text[at] < 0x80) {
       put_waiting(&w, p->out, lower);
-      at = bert_ascii(p->text, at, p->length, flags, p->out);
+      at = bert_ascii(p->text, at, end, flags, p->out);
     } else {
       const uint32_t c = character(p, at, &at);
       bert_character(c, flags, &w, p->out);
     }
-    if (start > 0) continue;
-    const char c = p->text[0];
-    if ((flags & RUNG_STEP_CLEAN) && ((c >= 0 && c < 0x20) || c == 0x7F))
-      p->first = c == '\t' || c == '\n' || c == '\r';
-    else
-      p->first = p->out->length + w.count > 0;
+    if (start < p->span) p->out_span = p->out->length + w.count;
   }
   put_waiting(&w, p->out, lower);
   return RUNG_OK;
@@ -314,9 +313,10 @@ static rung_status bert(pass *p) {
 static rung_status lowercase(pass *p) {
   for (size_t at = 0, next; at < p->length; at = next) {
     if ((uint8_t)p->text[at] < 0x80)
-      next = bert_ascii(p->text, at, p->length, RUNG_STEP_LOWER, p->out);
+      next = bert_ascii(p->text, at, at < p->span ? p->span : p->length, RUNG_STEP_LOWER, p->out);
     else
       put_lower(p->out, character(p, at, &next));
+    if (at < p->span) p->out_span = p->out->length;
   }
   return RUNG_OK;
 }
@@ -331,7 +331,7 @@ static rung_status strip(pass *p) {
     if (!rung_unicode_is(character(p, at, &next), RUNG_UNICODE_SPACE)) break;
     end = at;
   }
-  p->first = start == 0;
+  p->out_span = p->span > start ? p->span - start : 0;
   rung_text_add(p->out, p->text + start, end - start);
   return RUNG_OK;
 }
@@ -341,7 +341,7 @@ static rung_status strip_accents(pass *p) {
     const uint32_t c = character(p, at, &next);
     const bool gone = c >= 0x80 && rung_unicode_is(c, RUNG_UNICODE_MARK);
     if (!gone) rung_text_add(p->out, p->text + at, next - at);
-    if (at == 0) p->first = !gone;
+    if (at < p->span) p->out_span = p->out->length;
   }
   return RUNG_OK;
 }
@@ -364,7 +364,7 @@ static rung_status replace(pass *p) {
     if (status) break;
     rung_text_add(p->out, p->text + done, start - done);
     if (end > start) rung_text_add(p->out, step->content.text, step->content.length);
-    if (end > start && start == 0) p->first = step->content.length > 0;
+    if (end > start && start == 0) p->out_span = step->content.length;
     done = end;
   }
   rung_regex_match_destroy(match);
@@ -396,6 +396,7 @@ static rung_status apply(pass *p) {
       return replace(p);
     case RUNG_NORMALISE_PREPEND:
       if (p->length) rung_text_add(p->out, step->content.text, step->content.length);
+      p->out_span += p->out->length;
       break;
     default:
       return rung_fail(p->error, RUNG_INTERNAL, "a step that normalises nothing");
@@ -407,17 +408,21 @@ static rung_status apply(pass *p) {
 rung_status rung_normaliser_run(const rung_normaliser *n, const char *text, size_t length, rung_normal_work *work,
                                 rung_error *error, rung_slice *out, bool *out_first) {
   rung_slice now = {text, length};
-  bool first = true;
+  size_t span = 0;
+  if (length) {
+    const size_t announced = rung_utf8_announced((uint8_t)text[0]);
+    span = announced < length ? announced : length;
+  }
   for (size_t i = 0; i < n->count; i++) {
     rung_text *to = &work->text[i & 1];
     to->length = 0;
-    pass p = {&n->stages[i], now.text, now.length, work, to, error, true};
+    pass p = {&n->stages[i], now.text, now.length, work, to, error, span, span};
     RUNG_TRY(apply(&p));
     RUNG_TRY(rung_text_status(to, error));
-    first &= p.first;
     now = (rung_slice){to->length ? to->data : "", to->length};
+    span = p.out_span < now.length ? p.out_span : now.length;
   }
   *out = now;
-  *out_first = first;
+  *out_first = span > 0;
   return RUNG_OK;
 }

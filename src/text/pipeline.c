@@ -96,6 +96,12 @@ void rung_pipeline_finish(rung_pipeline *p) {
   *p = (rung_pipeline){0};
 }
 
+const rung_special_entry *rung_pipeline_normal(const rung_pipeline *p, int32_t id) {
+  for (uint32_t i = 0; p->normaliser && i < p->normal.count; i++)
+    if (p->normal.entries[i].id == id) return &p->normal.entries[i];
+  return NULL;
+}
+
 /* ---- encoding ---- */
 
 typedef struct run {

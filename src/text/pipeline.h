@@ -21,6 +21,8 @@ typedef struct rung_pipeline {
 /* Zeroed; finish it also after a failure. */
 rung_status rung_pipeline_init(rung_pipeline *pipeline, const rung_vocab *vocab, const rung_tokenizer_desc *desc,
                                rung_error *error);
+/* The text that decoding has for an added token: normalised if it is looked for so. NULL for other tokens. */
+const rung_special_entry *rung_pipeline_normal(const rung_pipeline *pipeline, int32_t id);
 void rung_pipeline_finish(rung_pipeline *pipeline);
 
 /* Plain text, not empty, to ids; `first`: it begins where the whole text does. */

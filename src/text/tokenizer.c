@@ -5,7 +5,8 @@
 #include "text/tokenizer_parts.h"
 
 /* The list of models. */
-static const rung_text_model *const models[] = {&rung_text_model_bpe, &rung_text_model_spm, &rung_text_model_wordpiece};
+static const rung_text_model *const models[] = {&rung_text_model_bpe, &rung_text_model_spm, &rung_text_model_pairs,
+                                                &rung_text_model_unigram, &rung_text_model_wordpiece};
 
 rung_tokenizer_desc rung_tokenizer_desc_default(void) {
   const int64_t none = RUNG_TOKEN_NONE;
@@ -15,6 +16,7 @@ rung_tokenizer_desc rung_tokenizer_desc_default(void) {
       .add_bos = RUNG_CHOICE_DEFAULT,
       .add_eos = RUNG_CHOICE_DEFAULT,
       .add_space_prefix = RUNG_CHOICE_DEFAULT,
+      .unknown = none,
   };
 }
 
@@ -45,7 +47,7 @@ static rung_status check_desc(const rung_tokenizer_desc *desc, rung_error *error
   return RUNG_OK;
 }
 
-static rung_status check_ids(const rung_token_ids *ids, size_t count, rung_error *error) {
+static rung_status check_ids(const rung_token_ids *ids, int64_t model, size_t count, rung_error *error) {
   const struct {
     const char *name;
     int64_t id;
@@ -56,7 +58,8 @@ static rung_status check_ids(const rung_token_ids *ids, size_t count, rung_error
              {"unknown", ids->unknown},
              {"padding", ids->pad},
              {"seperator", ids->separator} /* GGUF spells it so */,
-             {"mask", ids->mask}};
+             {"mask", ids->mask},
+             {"unk", model}};
   for (size_t i = 0; i < RUNG_COUNT(all); i++)
     if (all[i].id != RUNG_TOKEN_NONE && (all[i].id < 0 || (uint64_t)all[i].id >= count))
       return rung_fail(error, RUNG_OUT_OF_RANGE, "%s_token_id: %lld is outside the vocabulary of %zu tokens",
@@ -103,7 +106,7 @@ static rung_status build(rung_tokenizer *t, const rung_tokenizer_desc *desc, run
   const rung_text_model *model = t->model;
   t->ids = desc->ids;
   RUNG_TRY(rung_vocab_init(&t->vocab, t->host, desc, error));
-  RUNG_TRY(check_ids(&t->ids, desc->count, error));
+  RUNG_TRY(check_ids(&t->ids, desc->unknown, desc->count, error));
   t->use_steps = desc->use_steps;
   if (t->use_steps) return build_steps(t, desc, error);
   fill(&t->ids.bos, model->bos, desc->count);

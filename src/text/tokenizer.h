@@ -44,7 +44,7 @@ typedef enum rung_choice { RUNG_CHOICE_DEFAULT = -1, RUNG_CHOICE_NO = 0, RUNG_CH
  * texts[i] point to, and scores. Everything else is read during creation only. */
 typedef struct rung_tokenizer_desc {
   size_t size;       /* sizeof(rung_tokenizer_desc) */
-  const char *model; /* "gpt2": byte-level BPE; "llama": SentencePiece BPE; with steps: "WordPiece", "BPE" */
+  const char *model; /* "gpt2": byte-level BPE; "llama": SentencePiece BPE; with steps: "WordPiece", "BPE", "Unigram" */
   const char *pre;   /* pre-tokeniser's name; NULL: "default" (byte-level BPE only) */
 
   size_t count; /* tokens, at most 2^26 */
@@ -78,6 +78,8 @@ typedef struct rung_tokenizer_desc {
   int64_t truncation;         /* ids that the file cuts a text to, 0: none; only told */
   const uint32_t *merge_left; /* bytes of the left text of each merge; NULL: up to its blank */
   bool byte_fallback, fuse_unknown, ignore_merges;
+  int64_t unknown;            /* what the model makes of what it cannot say; NONE: nothing. A role of its own */
+  const double *piece_scores; /* of `count` tokens, for Unigram */
 } rung_tokenizer_desc;
 
 rung_tokenizer_desc rung_tokenizer_desc_default(void);

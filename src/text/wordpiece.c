@@ -18,9 +18,10 @@ static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *de
                           rung_error *error, void **out_self) {
   wordpiece *w = rung_host_alloc(vocab->host, RUNG_MEMORY_host, sizeof *w, 0);
   if (!w) return rung_fail(error, RUNG_OUT_OF_MEMORY, "WordPiece");
+  (void)ids;
   *out_self = w;
-  if (ids->unknown < 0) return rung_fail(error, RUNG_CORRUPT_FILE, "unk_token: WordPiece needs one in the vocabulary");
-  w->unknown = (int32_t)ids->unknown;
+  if (desc->unknown < 0) return rung_fail(error, RUNG_CORRUPT_FILE, "unk_token: WordPiece needs one in the vocabulary");
+  w->unknown = (int32_t)desc->unknown;
   w->longest = desc->longest_word;
   RUNG_TRY(rung_cutter_create(vocab->host, "pre_tokenizer", desc->cuts, desc->cut_count, error, &w->cutter));
   if (rung_cutter_is_byte_level(w->cutter))

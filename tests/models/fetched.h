@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* name: as scripts/models.py knows it. False if the file cannot be read. */
+/* name: as scripts/models.py knows it; a file, or a folder. False if it cannot be read. */
 static bool fetched_model(const char *name, char *out_path, size_t bytes) {
   static const char *const file[][2] = {{"smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"},
                                         {"gemma3", "gemma-3-270m-q4_k_m.gguf"},
