@@ -14,12 +14,38 @@ rung_status rung_tokenizer_wrong(rung_tokenizer_reader *r, const char *where, co
   return rung_fail(r->error, RUNG_CORRUPT_FILE, "%s: %s", where, why);
 }
 
+static void keep_members(rung_tokenizer_members *m, rung_json object) {
+  rung_json name, value;
+  m->object = object;
+  for (rung_json_walk walk = rung_json_begin(object); rung_json_next(&walk, &name, &value); m->count++) {
+    if (m->count >= RUNG_COUNT(m->name)) continue;
+    m->name[m->count] = name;
+    m->value[m->count] = value;
+  }
+}
+
+rung_json rung_tokenizer_look_up(const rung_tokenizer_reader *r, rung_json object, const char *key, bool *out_twice) {
+  for (size_t i = 0; i < RUNG_COUNT(r->members); i++) {
+    const rung_tokenizer_members *m = &r->members[i];
+    if (!object.text || m->object.text != object.text || m->count > RUNG_COUNT(m->name)) continue;
+    rung_json found = {0};
+    *out_twice = false;
+    for (size_t k = 0; k < m->count; k++) {
+      if (!rung_json_equals(m->name[k], key)) continue;
+      *out_twice = found.text != NULL;
+      found = m->value[k];
+    }
+    return found;
+  }
+  return rung_json_find(object, key, out_twice);
+}
+
 rung_status rung_tokenizer_member(rung_tokenizer_reader *r, rung_json object, const char *where, const char *key,
                                   rung_json_kind kind, bool required, rung_json *out) {
   bool twice;
   *out = (rung_json){0};
   if (rung_json_kind_of(object) != RUNG_JSON_OBJECT) return rung_tokenizer_wrong(r, where, "expected an object");
-  const rung_json value = rung_json_find(object, key, &twice);
+  const rung_json value = rung_tokenizer_look_up(r, object, key, &twice);
   if (twice) return rung_fail(r->error, RUNG_CORRUPT_FILE, "%s: \"%s\" is there twice", where, key);
   const rung_json_kind found = rung_json_kind_of(value);
   if (found == RUNG_JSON_NONE || found == RUNG_JSON_NULL) {
@@ -226,11 +252,12 @@ static const struct model {
 
 static rung_status find_model(rung_tokenizer_reader *r, rung_json model, const struct model **out) {
   char type[64] = "";
-  const bool named = rung_json_kind_of(rung_json_find(model, "type", NULL)) != RUNG_JSON_NONE;
+  bool twice;
+  const bool named = rung_json_kind_of(rung_tokenizer_look_up(r, model, "type", &twice)) != RUNG_JSON_NONE;
   if (named) RUNG_TRY(rung_tokenizer_kind(r, model, "model", type));
   for (size_t i = 0; i < RUNG_COUNT(models); i++) {
     const struct model *m = &models[i];
-    if (named ? strcmp(m->type, type) != 0 : !rung_json_find(model, m->sign, NULL).text) continue;
+    if (named ? strcmp(m->type, type) != 0 : !rung_tokenizer_look_up(r, model, m->sign, &twice).text) continue;
     *out = m;
     return RUNG_OK;
   }
@@ -240,8 +267,10 @@ static rung_status find_model(rung_tokenizer_reader *r, rung_json model, const s
 
 static rung_status read_model(rung_tokenizer_reader *r, rung_json model) {
   const struct model *found;
+  bool twice;
+  keep_members(&r->members[1], model);
   RUNG_TRY(find_model(r, model, &found));
-  const rung_json vocab = rung_json_find(model, "vocab", NULL);
+  const rung_json vocab = rung_tokenizer_look_up(r, model, "vocab", &twice);
   if (rung_json_kind_of(vocab) != found->vocab)
     return rung_fail(r->error, RUNG_CORRUPT_FILE, "model.vocab: expected %s", rung_json_kind_name(found->vocab));
   RUNG_TRY(rung_tokenizer_read_vocabulary(r, r->root, model));
@@ -253,6 +282,7 @@ static rung_status read_model(rung_tokenizer_reader *r, rung_json model) {
 
 static rung_status read_all(rung_tokenizer_reader *r) {
   const rung_json root = r->root;
+  keep_members(&r->members[0], root);
   rung_json model, part;
   int64_t most;
   RUNG_TRY(rung_tokenizer_member(r, root, "the file", "model", RUNG_JSON_OBJECT, true, &model));

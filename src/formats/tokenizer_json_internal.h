@@ -6,11 +6,18 @@
 #include "formats/tokenizer_json.h"
 #include "text/json.h"
 
+/* The members of an object whose text is long: a walk over it takes time. */
+typedef struct rung_tokenizer_members {
+  rung_json object, name[32], value[32];
+  size_t count; /* more than there is room for: not kept */
+} rung_tokenizer_members;
+
 /* One reading. Everything in it is freed at its end. */
 typedef struct rung_tokenizer_reader {
   rung_host *host;
   rung_error *error;
   rung_json root;
+  rung_tokenizer_members members[2]; /* of the whole and of the model */
   /* Texts with their escapes resolved, one behind the other: never more bytes than the file has. */
   char *store;
   size_t used, store_bytes;
@@ -31,6 +38,7 @@ typedef struct rung_tokenizer_reader {
   rung_tokenizer_desc desc;
 } rung_tokenizer_reader;
 
+rung_json rung_tokenizer_look_up(const rung_tokenizer_reader *r, rung_json object, const char *key, bool *out_twice);
 /* A member of a certain kind. Missing or null: *out is none (its text NULL), and refused if it is required. `where`
  * names the object in messages. */
 rung_status rung_tokenizer_member(rung_tokenizer_reader *r, rung_json object, const char *where, const char *key,

@@ -127,7 +127,7 @@ static void specials_first(rung_tokenizer_reader *r) {
 
 rung_status rung_tokenizer_read_vocabulary(rung_tokenizer_reader *r, rung_json root, rung_json model) {
   bool twice;
-  const rung_json vocab = rung_json_find(model, "vocab", &twice);
+  const rung_json vocab = rung_tokenizer_look_up(r, model, "vocab", &twice);
   const rung_json_kind kind = rung_json_kind_of(vocab);
   if (twice || (kind != RUNG_JSON_OBJECT && kind != RUNG_JSON_ARRAY))
     return rung_tokenizer_wrong(r, "model.vocab", twice ? "there twice" : "missing, or no object or array");
