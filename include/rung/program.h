@@ -85,8 +85,8 @@ RUNG_API int rung_program_find_output(const rung_program *program, const char *n
  * sequences. packed and weights are those of the whole view, shared by all its contexts. */
 typedef struct rung_lengths {
   int sequences;
-  const int64_t *length;   /* positions held by each after the run */
-  int64_t capacity, chunk; /* as in rung_state_options */
+  const int64_t *length;           /* positions held by each after the run */
+  int64_t capacity, chunk, blocks; /* as in rung_state_options */
 } rung_lengths;
 RUNG_API RUNG_CHECKED rung_status rung_program_memory(const rung_program *program, const rung_binding *binding,
                                                       size_t count, const rung_lengths *lengths, rung_error *error,

@@ -364,7 +364,7 @@ rung_status rung_generator_memory(const rung_generator *g, int64_t rows, int64_t
   int64_t *lengths = rung_host_array(g->host, (size_t)n, sizeof *lengths);
   if (!lengths) return rung_fail(error, RUNG_OUT_OF_MEMORY, "memory: out of memory");
   for (int32_t i = 0; i < n; i++) lengths[i] = length;
-  const rung_lengths l = {n, lengths, g->options.context, g->options.chunk};
+  const rung_lengths l = {n, lengths, g->options.context, g->options.chunk, 0};
   const rung_binding binding[] = {{"rows", rows}, {"sequences", n}, {"wanted", g->logits < rows ? g->logits : rows}};
   const rung_status status = rung_program_memory(g->program, binding, RUNG_COUNT(binding), &l, error, out_memory);
   rung_host_free(g->host, RUNG_MEMORY_host, lengths, (size_t)n * sizeof *lengths);

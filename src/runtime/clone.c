@@ -8,6 +8,9 @@ static rung_status copy_contents(rung_state *to, const rung_state *from, rung_er
   for (uint32_t c = 0; c < from->classes; c++) {
     const size_t blocks = (size_t)from->sequences * from->class_[c].ring;
     memcpy(to->class_[c].table, from->class_[c].table, blocks * sizeof *to->class_[c].table);
+    memcpy(to->class_[c].from, from->class_[c].from, (size_t)from->sequences * sizeof *to->class_[c].from);
+    if (from->pool) memcpy(to->class_[c].spare, from->class_[c].spare, from->class_[c].blocks * sizeof(uint32_t));
+    to->class_[c].spares = from->class_[c].spares;
     RUNG_TRY(rung_region_copy(&to->class_[c].region, &from->class_[c].region, error));
   }
   for (uint32_t i = 0; i < from->items; i++) {
@@ -15,7 +18,7 @@ static rung_status copy_contents(rung_state *to, const rung_state *from, rung_er
     RUNG_TRY(rung_region_copy(&to->item[i].region, &from->item[i].region, error));
   }
   memcpy(to->length, from->length, (size_t)from->sequences * sizeof *to->length);
-  memcpy(to->reached, from->reached, (size_t)from->sequences * sizeof *to->reached);
+  memcpy(to->shift, from->shift, (size_t)from->sequences * sizeof *to->shift);
   return RUNG_OK;
 }
 
@@ -25,6 +28,7 @@ rung_status rung_state_clone(const rung_state *state, rung_error *error, rung_st
   o.sequences = state->sequences;
   o.capacity = state->capacity;
   o.chunk = state->chunk;
+  o.blocks = state->pool;
   rung_state *copy;
   RUNG_TRY(rung_state_create(state->template_, &o, error, &copy));
   const rung_status status = copy_contents(copy, state, error);

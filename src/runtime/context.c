@@ -370,9 +370,13 @@ static rung_status check_outputs(rung_context *c, const rung_resolved *now) {
   return RUNG_OK;
 }
 
+/* Shifts that wait are done here: a run that goes on with a sequence reads it. */
 static rung_status grow_states(rung_context *c, const int32_t *offsets, const int32_t *slot, int64_t n) {
-  for (int64_t i = 0; i < n; i++)
-    RUNG_TRY(rung_state_grow(c->state, slot[i], c->state->length[slot[i]], offsets[i + 1] - offsets[i], &c->error));
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t count = offsets[i + 1] - offsets[i];
+    if (count) rung_state_settle(c->state, slot[i]);
+    RUNG_TRY(rung_state_grow(c->state, slot[i], c->state->length[slot[i]], count, &c->error));
+  }
   return RUNG_OK;
 }
 

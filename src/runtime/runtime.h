@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "plan/backend.h"
+#include "runtime/state.h"
 #include "runtime/view.h"
 
 struct rung_device {
@@ -63,43 +64,6 @@ rung_status rung_program_make(rung_template *template_, const rung_binding *ceil
 uint64_t rung_program_bytes(const rung_program *program);     /* class host */
 uint64_t rung_template_bytes(const rung_template *template_); /* class host; graph and dimensions */
 void rung_program_account(rung_program *program, rung_account *account, uint64_t bytes);
-
-/* ---- state */
-typedef struct rung_kv_class {
-  int64_t window;
-  uint32_t ring;      /* blocks per sequence */
-  size_t block_bytes; /* all layers of the class */
-  rung_region region;
-  uint32_t *table; /* [sequences][ring] */
-  bool used;
-} rung_kv_class;
-typedef struct rung_state_item {
-  const char *name;
-  rung_value_type type;
-  uint32_t class_; /* of a kv state */
-  rung_kv_view kv;
-  rung_region region; /* of a dense state */
-  uint64_t bytes;
-} rung_state_item;
-enum { RUNG_MAX_KV_CLASSES = 4 };
-struct rung_state {
-  atomic_int references;
-  rung_host *host;
-  rung_template *template_;
-  int32_t sequences;
-  int64_t capacity, chunk;
-  rung_kv_class class_[RUNG_MAX_KV_CLASSES];
-  uint32_t classes;
-  rung_state_item *item; /* in the order of the plan's states */
-  uint32_t items;
-  int64_t *length;  /* [sequences] */
-  int64_t *reached; /* [sequences]: one behind the last position that any run wrote since the sequence was empty */
-  uint64_t *mark;   /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
-  uint64_t mark_stamp;
-};
-/* Memory for positions [past, past + count) of a sequence in every class. */
-rung_status rung_state_grow(rung_state *state, int32_t slot, int64_t past, int64_t count, rung_error *error);
-uint64_t rung_state_predict(const rung_program *program, const rung_lengths *lengths, size_t page);
 
 /* ---- resolved bindings */
 enum { RUNG_REMEMBERED = 4 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * States. Key/value states are grouped by retention class; a class's blocks hold 64 positions of all its layers; a
- * sequence is a row of the block table. Here the table is the identity over reserved addresses. */
+ * sequence is a row of the block table. The table is the identity over reserved addresses, or (paged) sequences take
+ * blocks from a pool as they grow and give them back when they shrink. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -86,29 +87,45 @@ static rung_status add_dense(rung_state *s, rung_state_item *item, rung_error *e
   return item->bytes ? rung_region_commit(&item->region, 0, item->bytes, error) : RUNG_OK;
 }
 
-static rung_status make_classes(rung_state *s, rung_error *error) {
-  for (uint32_t c = 0; c < s->classes; c++) {
-    rung_kv_class *class_ = &s->class_[c];
-    uint64_t blocks, bytes;
-    if (rung_mul_overflows((uint64_t)s->sequences, class_->ring, &blocks) ||
-        rung_mul_overflows(blocks, class_->block_bytes, &bytes) || blocks > UINT32_MAX || bytes > (uint64_t)PTRDIFF_MAX)
-      return rung_fail(error, RUNG_OVERFLOW,
-                       "state: %d sequences of %" PRId64 " positions do not fit the address space", s->sequences,
-                       s->capacity);
-    RUNG_TRY(rung_region_init(&class_->region, s->host, RUNG_MEMORY_state, bytes, error));
-    class_->table = rung_host_array(s->host, blocks, sizeof *class_->table);
-    if (!class_->table)
-      return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory for a table of %" PRIu64 " blocks", blocks);
-    for (uint64_t b = 0; b < blocks; b++) class_->table[b] = (uint32_t)b;
-  }
-  for (uint32_t i = 0; i < s->items; i++) {
-    if (s->item[i].type.kind != RUNG_VALUE_STATE_KV) continue;
-    const rung_kv_class *class_ = &s->class_[s->item[i].class_];
-    s->item[i].kv.base = class_->region.base;
-    s->item[i].kv.block_bytes = class_->block_bytes;
-    s->item[i].kv.table = class_->table;
-  }
+static rung_status make_class(rung_state *s, rung_kv_class *class_, rung_error *error) {
+  uint64_t places, blocks, bytes;
+  bool fits = !rung_mul_overflows((uint64_t)s->sequences, class_->ring, &places) && places < RUNG_NO_BLOCK;
+  blocks = s->pool && (uint64_t)s->pool < places ? (uint64_t)s->pool : places;
+  fits = fits && !rung_mul_overflows(blocks, class_->block_bytes, &bytes) && bytes <= (uint64_t)PTRDIFF_MAX;
+  if (!fits)
+    return rung_fail(error, RUNG_OVERFLOW, "state: %d sequences of %" PRId64 " positions do not fit the address space",
+                     s->sequences, s->capacity);
+  class_->blocks = (uint32_t)blocks;
+  RUNG_TRY(rung_region_init(&class_->region, s->host, RUNG_MEMORY_state, bytes, error));
+  class_->from = rung_host_array(s->host, (size_t)s->sequences, sizeof *class_->from);
+  class_->table = rung_host_array(s->host, places, sizeof *class_->table);
+  if (s->pool) class_->spare = rung_host_array(s->host, blocks, sizeof *class_->spare);
+  if (!class_->from || !class_->table || (s->pool && !class_->spare))
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory for a table of %" PRIu64 " blocks", places);
+  for (uint64_t b = 0; b < places; b++) class_->table[b] = s->pool ? RUNG_NO_BLOCK : (uint32_t)b;
+  for (; s->pool && class_->spares < blocks; class_->spares++)
+    class_->spare[class_->spares] = (uint32_t)blocks - 1 - class_->spares;
   return RUNG_OK;
+}
+
+static rung_status make_classes(rung_state *s, rung_error *error) {
+  for (uint32_t c = 0; c < s->classes; c++) RUNG_TRY(make_class(s, &s->class_[c], error));
+  size_t pairs = 0;
+  for (uint32_t i = 0; i < s->items; i++) {
+    rung_state_item *item = &s->item[i];
+    if (!rung_state_is_kv(item)) continue;
+    const rung_kv_class *class_ = &s->class_[item->class_];
+    item->kv.base = class_->region.base;
+    item->kv.block_bytes = class_->block_bytes;
+    item->kv.table = class_->table;
+    if (rung_kv_row(&item->kv) > s->row_floats) s->row_floats = rung_kv_row(&item->kv);
+    if ((size_t)item->kv.key_dim > pairs) pairs = (size_t)item->kv.key_dim;
+  }
+  if (!s->row_floats) return RUNG_OK;
+  rung_state_find_turns(s);
+  s->scratch_floats = 2 * s->row_floats + 2 * pairs; /* key_dim / 2 pairs of doubles */
+  s->row = rung_host_array(s->host, s->scratch_floats + 2, sizeof *s->row);
+  return s->row ? RUNG_OK : rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
 }
 
 static rung_status fill(rung_state *s, rung_error *error) {
@@ -117,9 +134,9 @@ static rung_status fill(rung_state *s, rung_error *error) {
   while (next_state(graph, &at)) s->items++;
   s->item = rung_host_array(s->host, s->items, sizeof *s->item);
   s->length = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->length);
-  s->reached = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->reached);
+  s->shift = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->shift);
   s->mark = rung_host_array(s->host, (size_t)s->sequences, sizeof *s->mark);
-  if (!s->item || !s->length || !s->reached || !s->mark)
+  if (!s->item || !s->length || !s->shift || !s->mark)
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
   at = 0;
   for (uint32_t i = 0; i < s->items; i++) {
@@ -128,7 +145,7 @@ static rung_status fill(rung_state *s, rung_error *error) {
     rung_state_item *item = &s->item[i];
     item->name = attrs->name;
     item->type = *rung_graph_value_type(graph, node->first_value);
-    if (item->type.kind == RUNG_VALUE_STATE_KV)
+    if (rung_state_is_kv(item))
       RUNG_TRY(add_kv(s, item, attrs->window, error));
     else
       RUNG_TRY(add_dense(s, item, error));
@@ -155,6 +172,7 @@ rung_status rung_state_create(rung_template *template_, const rung_state_options
                      "state: a capacity of %" PRId64 " positions; positions are 32-bit numbers, at most %d", o.capacity,
                      INT32_MAX);
   if (o.chunk < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: chunk is %" PRId64, o.chunk);
+  if (o.blocks < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "state: %" PRId64 " blocks", o.blocks);
   rung_host *host = template_->device->host;
   rung_state *s = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *s, 0);
   if (!s) return rung_fail(error, RUNG_OUT_OF_MEMORY, "state: out of memory");
@@ -166,6 +184,7 @@ rung_status rung_state_create(rung_template *template_, const rung_state_options
   s->sequences = o.sequences;
   s->capacity = o.capacity;
   s->chunk = o.chunk && o.chunk < o.capacity ? o.chunk : o.capacity;
+  s->pool = o.blocks;
   const rung_status status = fill(s, error);
   if (status) {
     rung_state_release(s);
@@ -181,16 +200,20 @@ void rung_state_retain(rung_state *state) {
 
 void rung_state_release(rung_state *s) {
   if (!s || atomic_fetch_sub(&s->references, 1) != 1) return;
+  const size_t n = (size_t)s->sequences;
   for (uint32_t c = 0; c < s->classes; c++) {
-    rung_host_free(s->host, RUNG_MEMORY_host, s->class_[c].table,
-                   (size_t)s->sequences * s->class_[c].ring * sizeof(uint32_t));
-    rung_region_finish(&s->class_[c].region);
+    rung_kv_class *class_ = &s->class_[c];
+    rung_host_free(s->host, RUNG_MEMORY_host, class_->table, n * class_->ring * sizeof *class_->table);
+    rung_host_free(s->host, RUNG_MEMORY_host, class_->spare, class_->blocks * sizeof *class_->spare);
+    rung_host_free(s->host, RUNG_MEMORY_host, class_->from, n * sizeof *class_->from);
+    rung_region_finish(&class_->region);
   }
   for (uint32_t i = 0; s->item && i < s->items; i++) rung_region_finish(&s->item[i].region);
   rung_host_free(s->host, RUNG_MEMORY_host, s->item, s->items * sizeof *s->item);
-  rung_host_free(s->host, RUNG_MEMORY_host, s->length, (size_t)s->sequences * sizeof *s->length);
-  rung_host_free(s->host, RUNG_MEMORY_host, s->reached, (size_t)s->sequences * sizeof *s->reached);
-  rung_host_free(s->host, RUNG_MEMORY_host, s->mark, (size_t)s->sequences * sizeof *s->mark);
+  rung_host_free(s->host, RUNG_MEMORY_host, s->length, n * sizeof *s->length);
+  rung_host_free(s->host, RUNG_MEMORY_host, s->shift, n * sizeof *s->shift);
+  rung_host_free(s->host, RUNG_MEMORY_host, s->mark, n * sizeof *s->mark);
+  rung_host_free(s->host, RUNG_MEMORY_host, s->row, (s->scratch_floats + 2) * sizeof *s->row);
   rung_host *host = s->host;
   rung_template_release(s->template_);
   rung_host_free(host, RUNG_MEMORY_host, s, sizeof *s);
@@ -199,34 +222,95 @@ void rung_state_release(rung_state *s) {
 
 /* ---- growth */
 
-static rung_status commit_blocks(rung_state *s, rung_kv_class *class_, int32_t slot, int64_t past, int64_t count,
-                                 rung_error *error) {
-  int64_t first = past / RUNG_KV_BLOCK;
-  const int64_t last = (past + count - 1) / RUNG_KV_BLOCK;
-  if (last - first >= class_->ring) first = last - class_->ring + 1;
+/* Blocks [first, last] that positions [past, past + count) need: no more than the ring has. */
+static void blocks_of(const rung_kv_class *class_, int64_t past, int64_t count, int64_t *first, int64_t *last) {
+  *first = past / RUNG_KV_BLOCK;
+  *last = (past + count - 1) / RUNG_KV_BLOCK;
+  if (*last - *first >= class_->ring) *first = *last - class_->ring + 1;
+}
+
+static uint32_t *place_of(const rung_kv_class *class_, int32_t slot, int64_t block) {
+  return &class_->table[(uint64_t)slot * class_->ring + (uint64_t)block % class_->ring];
+}
+
+/* Before any block is taken: a refusal leaves the pool as it was. */
+static rung_status check_pool(const rung_state *s, const rung_kv_class *class_, int32_t slot, int64_t past,
+                              int64_t count, rung_error *error) {
+  int64_t first, last;
+  uint32_t missing = 0;
+  blocks_of(class_, past, count, &first, &last);
+  for (int64_t b = first; b <= last; b++) missing += *place_of(class_, slot, b) == RUNG_NO_BLOCK;
+  if (missing <= class_->spares) return RUNG_OK;
+  return rung_fail(error, RUNG_OUT_OF_RANGE,
+                   "sequence %d needs %u more blocks of %d positions; %u of the %u that %d sequences share are free",
+                   slot, missing, RUNG_KV_BLOCK, class_->spares, class_->blocks, s->sequences);
+}
+
+static rung_status take_blocks(rung_kv_class *class_, int32_t slot, int64_t past, int64_t count, rung_error *error) {
+  int64_t first, last;
+  blocks_of(class_, past, count, &first, &last);
   for (int64_t b = first; b <= last; b++) {
-    const uint32_t block = class_->table[(uint64_t)slot * class_->ring + (uint64_t)b % class_->ring];
+    uint32_t *place = place_of(class_, slot, b);
+    const uint32_t block = *place == RUNG_NO_BLOCK ? class_->spare[class_->spares - 1] : *place;
     RUNG_TRY(rung_region_commit(&class_->region, (size_t)block * class_->block_bytes, class_->block_bytes, error));
+    if (*place == RUNG_NO_BLOCK) class_->spares--;
+    *place = block;
   }
-  (void)s;
+  return RUNG_OK;
+}
+
+rung_status rung_state_reserve(rung_state *s, int32_t slot, int64_t past, int64_t count, rung_error *error) {
+  if (count <= 0) return RUNG_OK;
+  if (count > s->capacity - past)
+    return rung_fail(error, RUNG_OUT_OF_RANGE,
+                     "sequence %d holds %" PRId64 " positions; %" PRId64 " more pass the capacity of %" PRId64, slot,
+                     past, count, s->capacity);
+  for (uint32_t c = 0; s->pool && c < s->classes; c++) RUNG_TRY(check_pool(s, &s->class_[c], slot, past, count, error));
+  for (uint32_t c = 0; c < s->classes; c++) RUNG_TRY(take_blocks(&s->class_[c], slot, past, count, error));
   return RUNG_OK;
 }
 
 rung_status rung_state_grow(rung_state *s, int32_t slot, int64_t past, int64_t count, rung_error *error) {
   if (count <= 0) return RUNG_OK;
-  if (past + count > s->capacity)
-    return rung_fail(error, RUNG_OUT_OF_RANGE,
-                     "sequence %d holds %" PRId64 " positions; %" PRId64 " more pass the capacity of %" PRId64, slot,
-                     past, count, s->capacity);
-  for (uint32_t c = 0; c < s->classes; c++) {
-    if (s->class_[c].window && count > s->chunk)
+  for (uint32_t c = 0; c < s->classes; c++)
+    if (s->class_[c].window && count > s->chunk && count <= s->capacity - past)
       return rung_fail(error, RUNG_OUT_OF_RANGE,
                        "sequence %d: a chunk of %" PRId64 " rows; the state has room for %" PRId64 " at once", slot,
                        count, s->chunk);
-    RUNG_TRY(commit_blocks(s, &s->class_[c], slot, past, count, error));
-  }
-  if (past + count > s->reached[slot]) s->reached[slot] = past + count;
+  RUNG_TRY(rung_state_reserve(s, slot, past, count, error));
+  rung_state_overwrite(s, slot, past + count);
   return RUNG_OK;
+}
+
+void rung_state_overwrite(rung_state *s, int32_t slot, int64_t end) {
+  for (uint32_t c = 0; c < s->classes; c++) {
+    const int64_t oldest = ((end - 1) / RUNG_KV_BLOCK - s->class_[c].ring + 1) * RUNG_KV_BLOCK;
+    if (oldest > s->class_[c].from[slot]) s->class_[c].from[slot] = oldest;
+  }
+}
+
+void rung_state_give_back(rung_state *s, int32_t slot) {
+  const int64_t end = s->length[slot] ? s->length[slot] + s->shift[slot].by : 0;
+  for (uint32_t c = 0; s->pool && c < s->classes; c++) {
+    rung_kv_class *class_ = &s->class_[c];
+    const int64_t last = ceil_div(end, RUNG_KV_BLOCK) - 1;
+    for (uint32_t e = 0; e < class_->ring; e++) {
+      uint32_t *place = place_of(class_, slot, e);
+      if (*place == RUNG_NO_BLOCK || e <= last) continue;
+      class_->spare[class_->spares++] = *place;
+      *place = RUNG_NO_BLOCK;
+    }
+  }
+}
+
+/* A pool gives its first block first. */
+static uint64_t pages_of_pool(const rung_lengths *lengths, uint32_t ring, size_t block_bytes, size_t page) {
+  uint64_t blocks = 0;
+  for (int s = 0; s < lengths->sequences; s++) {
+    const uint64_t own = (uint64_t)ceil_div(lengths->length[s], RUNG_KV_BLOCK);
+    blocks += own < ring ? own : ring;
+  }
+  return (blocks * block_bytes + page - 1) / page;
 }
 
 /* Pages that growing sequences from 0 to their lengths touches: blocks of a class are contiguous per sequence. */
@@ -263,6 +347,10 @@ uint64_t rung_state_predict(const rung_program *program, const rung_lengths *len
   }
   for (uint32_t c = 0; c < classes; c++) {
     const uint32_t ring = ring_of(class_[c].window, capacity, chunk);
+    if (lengths && lengths->blocks) {
+      total += pages_of_pool(lengths, ring, class_[c].block_bytes, page) * page;
+      continue;
+    }
     uint64_t pages = 0, end = 0; /* one behind the last page counted: neighbours may share one */
     for (int s = 0; lengths && s < lengths->sequences; s++) {
       uint64_t blocks = (uint64_t)ceil_div(lengths->length[s], RUNG_KV_BLOCK);
@@ -286,10 +374,19 @@ int64_t rung_state_length(const rung_state *state, int32_t slot) {
   return state && slot >= 0 && slot < state->sequences ? state->length[slot] : 0;
 }
 
-/* Has a ring not yet gone over the block of a position? It went as far as any run wrote, one that failed or was taken
- * back by truncating included. */
-static bool holds(const rung_state *s, const rung_kv_class *class_, int32_t slot, int64_t position) {
-  return position / RUNG_KV_BLOCK > (s->reached[slot] - 1) / RUNG_KV_BLOCK - class_->ring;
+int64_t rung_state_first(const rung_state *s, const rung_kv_class *class_, int32_t slot) {
+  const int64_t from = class_->from[slot], keep = s->shift[slot].keep, by = s->shift[slot].by;
+  if (!by || from <= keep) return from;
+  return from - by > keep ? from - by : keep;
+}
+
+int64_t rung_state_held(const rung_state *s, int32_t slot) {
+  int64_t first = 0;
+  for (uint32_t c = 0; s && slot >= 0 && slot < s->sequences && c < s->classes; c++) {
+    const int64_t own = rung_state_first(s, &s->class_[c], slot);
+    if (own > first) first = own;
+  }
+  return first;
 }
 
 rung_status rung_state_truncate(rung_state *s, int32_t slot, int64_t length, rung_error *error) {
@@ -298,65 +395,55 @@ rung_status rung_state_truncate(rung_state *s, int32_t slot, int64_t length, run
   if (length < 0 || length > s->length[slot])
     return rung_fail(error, RUNG_OUT_OF_RANGE, "truncate: sequence %d holds %" PRId64 " positions, not %" PRId64, slot,
                      s->length[slot], length);
-  for (uint32_t c = 0; c < s->classes; c++) {
-    const rung_kv_class *class_ = &s->class_[c];
-    if (!class_->window || length == 0) continue;
+  for (uint32_t c = 0; length && c < s->classes; c++) {
     /* Positions that a next row would see must not have been overwritten by the ring. */
-    const int64_t needed = length - class_->window > 0 ? length - class_->window : 0;
-    if (!holds(s, class_, slot, needed))
+    const rung_kv_class *class_ = &s->class_[c];
+    const int64_t needed = rung_class_needs(class_, length);
+    if (needed < rung_state_first(s, class_, slot))
       return rung_fail(error, RUNG_UNSUPPORTED,
                        "truncate: sequence %d to %" PRId64 ": a window of %" PRId64
                        " no longer holds position %" PRId64,
                        slot, length, class_->window, needed);
   }
   s->length[slot] = length;
-  if (!length) s->reached[slot] = 0;
+  if (length <= s->shift[slot].keep) s->shift[slot] = (rung_shift){0};
+  for (uint32_t c = 0; !length && c < s->classes; c++) s->class_[c].from[slot] = 0;
+  rung_state_give_back(s, slot);
   return RUNG_OK;
 }
 
 void rung_state_clear(rung_state *s) {
   if (!s) return;
-  memset(s->length, 0, (size_t)s->sequences * sizeof *s->length);
-  memset(s->reached, 0, (size_t)s->sequences * sizeof *s->reached);
-  for (uint32_t c = 0; c < s->classes; c++) rung_region_decommit(&s->class_[c].region, 0, s->class_[c].region.reserved);
+  const size_t n = (size_t)s->sequences;
+  memset(s->length, 0, n * sizeof *s->length);
+  memset(s->shift, 0, n * sizeof *s->shift);
+  for (uint32_t c = 0; c < s->classes; c++) {
+    rung_kv_class *class_ = &s->class_[c];
+    memset(class_->from, 0, n * sizeof *class_->from);
+    for (size_t e = 0; s->pool && e < n * class_->ring; e++) class_->table[e] = RUNG_NO_BLOCK;
+    for (class_->spares = 0; s->pool && class_->spares < class_->blocks; class_->spares++)
+      class_->spare[class_->spares] = class_->blocks - 1 - class_->spares;
+    rung_region_decommit(&class_->region, 0, class_->region.reserved);
+  }
   for (uint32_t i = 0; i < s->items; i++)
     if (s->item[i].region.base && s->item[i].bytes) memset(s->item[i].region.base, 0, s->item[i].bytes);
 }
 
-static rung_state_item *find(rung_state *s, const char *name) {
-  for (uint32_t i = 0; i < s->items; i++)
+rung_state_item *rung_state_find(rung_state *s, const char *name) {
+  for (uint32_t i = 0; s && name && i < s->items; i++)
     if (strcmp(s->item[i].name, name) == 0) return &s->item[i];
   return NULL;
 }
 
 rung_status rung_state_tensor(rung_state *s, const char *name, rung_error *error, rung_tensor *out_tensor) {
-  rung_state_item *item = s && name ? find(s, name) : NULL;
-  if (!item) return rung_fail(error, RUNG_NOT_FOUND, "there is no state \"%s\"", name ? name : "");
-  if (item->type.kind == RUNG_VALUE_STATE_KV)
+  rung_state_item *item = rung_state_find(s, name);
+  if (!item || !out_tensor) return rung_fail(error, RUNG_NOT_FOUND, "there is no state \"%s\"", name ? name : "");
+  if (rung_state_is_kv(item))
     return rung_fail(error, RUNG_UNSUPPORTED, "state \"%s\" holds keys and values; read it by rows", name);
   int64_t extent[RUNG_MAX_RANK];
   for (int i = 0; i < item->type.rank; i++)
     rung_dims_is_constant(s->template_->graph->dims, item->type.extent[i], &extent[i]);
   *out_tensor = rung_tensor_dense(item->type.type, item->type.rank, extent, item->region.base);
-  return RUNG_OK;
-}
-
-rung_status rung_state_read_row(rung_state *s, const char *name, int32_t slot, int64_t position, float *out_row,
-                                size_t count, rung_error *error) {
-  rung_state_item *item = s && name ? find(s, name) : NULL;
-  if (!item || item->type.kind != RUNG_VALUE_STATE_KV)
-    return rung_fail(error, RUNG_NOT_FOUND, "there is no key/value state \"%s\"", name ? name : "");
-  const rung_kv_view *kv = &item->kv;
-  const size_t row = (size_t)kv->kv_heads * ((size_t)kv->key_dim + (size_t)kv->value_dim);
-  if (count != row)
-    return rung_fail(error, RUNG_SHAPE_MISMATCH, "state \"%s\": a row has %zu numbers, not %zu", name, row, count);
-  if (slot < 0 || slot >= s->sequences || position < 0 || position >= s->length[slot])
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "state \"%s\": sequence %d has no position %" PRId64, name, slot,
-                     position);
-  if (kv->window && !holds(s, &s->class_[item->class_], slot, position))
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "state \"%s\": position %" PRId64 " has left the window of %" PRId64,
-                     name, position, kv->window);
-  kv->read_row(kv, slot, position, out_row);
   return RUNG_OK;
 }
 
@@ -367,3 +454,4 @@ uint64_t rung_state_bytes(const rung_state *s) {
   for (uint32_t i = 0; i < s->items; i++) bytes += s->item[i].region.committed;
   return bytes;
 }
+uint64_t rung_state_moved(const rung_state *s) { return s ? s->moved : 0; }

@@ -98,15 +98,15 @@ static inline void kv_check_rows(world *w, const kv_model *m) {
     CHECK_EQ_I64(rung_state_length(w->state, s), m->length[s]);
     for (int64_t p = 0; p < m->length[s]; p++) {
       float row[2 * KV_ROW];
-      wrong += rung_state_read_row(w->state, "full", s, p, row, 2 * KV_ROW, NULL) ||
+      wrong += rung_state_read_rows(w->state, "full", s, p, 1, row, 2 * KV_ROW, NULL) ||
                memcmp(row, m->k[s][p], sizeof m->k[s][p]) || memcmp(row + KV_ROW, m->v[s][p], sizeof m->v[s][p]);
-      const rung_status status = rung_state_read_row(w->state, "ring", s, p, row, 2 * KV_ROW, NULL);
+      const rung_status status = rung_state_read_rows(w->state, "ring", s, p, 1, row, 2 * KV_ROW, NULL);
       lost += status && p >= m->length[s] - KV_WINDOW;
       wrong += !status &&
                (memcmp(row, m->k[s][p], sizeof m->k[s][p]) || memcmp(row + KV_ROW, m->v[s][p], sizeof m->v[s][p]));
     }
     float row[2 * KV_ROW];
-    CHECK_STATUS(rung_state_read_row(w->state, "full", s, m->length[s], row, 2 * KV_ROW, NULL), RUNG_OUT_OF_RANGE);
+    CHECK_STATUS(rung_state_read_rows(w->state, "full", s, m->length[s], 1, row, 2 * KV_ROW, NULL), RUNG_OUT_OF_RANGE);
   }
   CHECK_EQ_I64(wrong, 0);
   CHECK_EQ_I64(lost, 0);

@@ -267,7 +267,7 @@ static void check_memory(tiny *t) {
     for (int run = 0; run < 20; run++)
       CHECK_OK(rung_generator_run(g, (rung_rows[]){{0, 1}, {1, 1}, {2, 1}}, 3, ids, wanted, 3, &logits));
     if (pass) CHECK_EQ_I64(rung_host_allocations(t->host) + rung_host_commits(t->host), calls);
-    const rung_lengths each = {3, (int64_t[]){90, 80, 90}, 200, 40};
+    const rung_lengths each = {3, (int64_t[]){90, 80, 90}, 200, 40, 0};
     rung_memory need = {0};
     CHECK_OK(rung_program_memory(rung_generator_program(g),
                                  (rung_binding[]){{"rows", 40}, {"sequences", 3}, {"wanted", 3}}, 3, &each, NULL,

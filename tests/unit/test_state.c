@@ -332,7 +332,7 @@ static void test_memory_is_as_predicted(void) {
                kv_run(&w, m, &(rung_rows){s, (int32_t)(want - m->length[s] < 80 ? want - m->length[s] : 80)}, 1)) {
         }
       }
-      const rung_lengths lengths = {KV_SLOTS, m->length, capacity, KV_CHUNK};
+      const rung_lengths lengths = {KV_SLOTS, m->length, capacity, KV_CHUNK, 0};
       rung_memory need = {0};
       CHECK_OK(
           rung_program_memory(w.program, (rung_binding[]){{"rows", 1}, {"sequences", 1}}, 2, &lengths, NULL, &need));

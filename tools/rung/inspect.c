@@ -87,7 +87,7 @@ static int compile_encoder(const cli_inspection *i, rung_model *model, cli_compi
   o.pooling = RUNG_POOLING_MEAN; /* the folder need not say */
   rung_status status = rung_encoder_compile(model, &o, &s->error, &c->template_, &c->program);
   const int64_t none = 0;
-  const rung_lengths lengths = {1, &none, 1, 1};
+  const rung_lengths lengths = {1, &none, 1, 1, 0};
   const rung_binding binding[] = {{"rows", o.rows}, {"sequences", 1}};
   if (!status) status = rung_program_memory(c->program, binding, 2, &lengths, &s->error, &c->memory);
   return status ? cli_fail(s, CLI_ON_FLAGS, status, NULL) : CLI_OK;
@@ -99,7 +99,7 @@ static int compile_model(const cli_inspection *i, rung_model *model, cli_compile
   o.context = shown_context(s->options, model);
   rung_status status = rung_model_compile(model, &o, &s->error, &c->template_, &c->program);
   if (!status) {
-    const rung_lengths lengths = {1, &o.context, o.context, o.chunk};
+    const rung_lengths lengths = {1, &o.context, o.context, o.chunk, 0};
     const rung_binding binding[] = {{"rows", o.chunk}, {"sequences", 1}, {"wanted", 1}};
     status = rung_program_memory(c->program, binding, 3, &lengths, &s->error, &c->memory);
   }
@@ -141,7 +141,7 @@ static int compile_graph(const cli_inspection *i, const rung_graph *graph, cli_c
   rung_status status = rung_template_create(s->device, graph, &o, &s->error, &c->template_);
   if (!status) status = rung_program_create(c->template_, binding, n, &s->error, &c->program);
   const int64_t none = 0;
-  const rung_lengths lengths = {1, &none, 1, 1};
+  const rung_lengths lengths = {1, &none, 1, 1, 0};
   if (!status) status = rung_program_memory(c->program, binding, n, &lengths, &s->error, &c->memory);
   return status ? cli_fail(s, CLI_ON_FILE, status, NULL) : CLI_OK;
 }
