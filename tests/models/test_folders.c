@@ -150,8 +150,9 @@ static void write_file(const char *name, const char *text, size_t bytes) {
 
 static char *read_text(const char *path, size_t *out_bytes) {
   FILE *f = fopen(path, "rb");
-  char *text = calloc(1, 1 << 16);
-  *out_bytes = f && text ? fread(text, 1, (1 << 16) - 1, f) : 0;
+  enum { MOST = 1 << 20 };
+  char *text = calloc(1, MOST);
+  *out_bytes = f && text ? fread(text, 1, MOST - 2, f) : 0;
   if (f) fclose(f);
   return text;
 }
@@ -250,6 +251,78 @@ static void test_configurations(void) {
       try_config("llama", "\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}", &error));
 }
 
+/* ---- the format aligns nothing: one blank in the header puts every tensor at an odd offset */
+
+static void check_odd(const char *family, const char *form) {
+  char path[1200];
+  size_t bytes;
+  snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-%s/config.json", family, form);
+  char *text = read_text(path, &bytes);
+  write_file("config.json", text, bytes);
+  free(text);
+  snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-%s/model.safetensors", family, form);
+  text = read_text(path, &bytes);
+  const size_t header = 8 + (size_t)(uint8_t)text[0] + ((size_t)(uint8_t)text[1] << 8);
+  CHECK(bytes > header && text[2] == 0);
+  memmove(text + header + 1, text + header, bytes - header);
+  text[header] = ' ';
+  const size_t length = header - 8 + 1;
+  text[0] = (char)(length & 255);
+  text[1] = (char)(length >> 8);
+  snprintf(path, sizeof path, "%s/model.safetensors", scratch);
+  unlink(path);
+  write_file("model.safetensors", text, bytes + 1);
+  free(text);
+  static const char *const devices[] = {"cpu", "ref"};
+  for (size_t d = 0; d < RUNG_COUNT(devices); d++) {
+    world w;
+    const rung_status status = open_world(&w, devices[d], scratch, RUNG_SOURCE_MAP);
+    CHECK_OK(status);
+    if (!status) compare(&w, devices[d], family, form);
+    close_world(&w);
+  }
+}
+
+static void test_odd_offsets(void) {
+  for (size_t f = 0; f < RUNG_COUNT(families); f++)
+    for (size_t i = 0; i < 3; i++) check_odd(families[f], forms[i]);
+}
+
+/* ---- opening, with each call that can fail failing once */
+
+static void test_faults(void) {
+  world w = {0};
+  CHECK_OK(rung_host_create(NULL, &w.error, &w.host));
+  CHECK_OK(rung_device_create(w.host, "ref", NULL, &w.error, &w.device));
+  const uint64_t before = rung_host_memory(w.host).host;
+  int64_t fired = 0;
+  for (size_t f = 0; f < RUNG_COUNT(forms); f += RUNG_COUNT(forms) - 1) { /* one file, and two */
+    for (int kind = 0; kind < RUNG_FAULTS; kind++) {
+      for (int64_t n = 1;; n++) {
+        char path[1200];
+        snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/gemma3-%s", forms[f]);
+        test_fault fault = {.kind = (rung_fault)kind, .at = n};
+        rung_source source = rung_source_path(path);
+        source.mode = n % 2 ? RUNG_SOURCE_COPY : RUNG_SOURCE_MAP;
+        if (kind == RUNG_FAULT_MAP) source.mode = RUNG_SOURCE_MAP;
+        rung_model *model = NULL;
+        rung_host_set_fault(w.host, test_fault_hit, &fault);
+        const rung_status status = rung_model_open(w.device, &source, NULL, &w.error, &model);
+        rung_host_set_fault(w.host, NULL, NULL);
+        CHECK((status == RUNG_OK) == !fault.hit);
+        if (!status) rung_model_release(model);
+        CHECK_EQ_I64(rung_host_memory(w.host).host, before);
+        CHECK_EQ_I64(rung_host_memory(w.host).weights, 0);
+        if (!fault.hit) break;
+        fired++;
+      }
+    }
+  }
+  CHECK(fired > 40);
+  printf("%" PRId64 " calls, each failed once\n", fired);
+  close_world(&w);
+}
+
 int main(void) {
   const char *folder = getenv("TMPDIR");
   snprintf(scratch, sizeof scratch, "%s/rung-folders-XXXXXX", folder && strlen(folder) < 32 ? folder : "/tmp");
@@ -258,6 +331,8 @@ int main(void) {
   RUN(test_numbers_ref);
   RUN(test_ways);
   RUN(test_configurations);
+  RUN(test_odd_offsets);
+  RUN(test_faults);
   char path[256];
   static const char *const names[] = {"config.json", "model.safetensors"};
   for (size_t i = 0; i < RUNG_COUNT(names); i++) {
