@@ -5,7 +5,8 @@
  *
  * A model is shared and immutable: its weights are mapped or read once, and packed once, whatever number of generators use
  * it. A generator belongs to one thread at a time; it runs several sequences of different lengths in one ragged run.
- * Families: llama (Touvron et al. 2023) and gemma3 (technical report, 2025), from GGUF.
+ * Families: llama (Touvron et al. 2023) and gemma3 (technical report, 2025), from GGUF files and from model
+ * folders as Hugging Face has them (config.json, safetensors).
  */
 #ifndef RUNG_MODEL_H
 #define RUNG_MODEL_H
@@ -27,7 +28,9 @@ typedef struct rung_model_options {
 } rung_model_options;
 RUNG_API rung_model_options rung_model_options_default(void);
 
-/* Reads metadata and checks every tensor that the family needs: names, types, extents. Nothing is packed yet. */
+/* Reads metadata and checks every tensor that the family needs: names, types, extents. Nothing is packed yet. The
+ * source is a GGUF file, or a folder by its path or that of its config.json; what its config.json asks for and the
+ * family's graph does not do is refused by its name. */
 RUNG_API RUNG_CHECKED rung_status rung_model_open(rung_device *device, const rung_source *source,
                                                   const rung_model_options *options, rung_error *error,
                                                   rung_model **out_model);

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef enum rung_source_kind {
-  RUNG_SOURCE_PATH,       /* a file by name */
+  RUNG_SOURCE_PATH,       /* a file by name, or a model folder where one can be opened */
   RUNG_SOURCE_DESCRIPTOR, /* an open descriptor; borrowed, may be closed after the call */
   RUNG_SOURCE_MEMORY,     /* bytes of the caller's; must outlive what is made from them */
   RUNG_SOURCE_READ        /* a callback; read whole */

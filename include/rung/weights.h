@@ -36,7 +36,9 @@ typedef struct rung_weights_options {
 } rung_weights_options;
 RUNG_API rung_weights_options rung_weights_options_default(void);
 
-/* Opens a file of weights; its format is recognised by its first bytes (GGUF versions 2 and 3). options NULL: defaults.
+/* Opens a file of weights; its format is recognised by its first bytes (GGUF versions 2 and 3, safetensors). Or a model
+ * folder, by its own path or that of its config.json or model.safetensors.index.json: model.safetensors, or the files
+ * that the index names, all of which must lie in it. options NULL: defaults.
  * A file that is malformed in any way is refused: the message names the field or tensor and the file offset. */
 RUNG_API RUNG_CHECKED rung_status rung_weights_open(rung_host *host, const rung_source *source,
                                                     const rung_weights_options *options, rung_error *error,

@@ -24,9 +24,17 @@ def gelu_tanh(x):
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x ** 3)))
 
 
-def rope_angles(positions, width, base, scale=1.0):
-    """Angles [positions, width / 2] of rotary embeddings (Su et al. 2021)."""
+def rope_angles(positions, width, base, scale=1.0, llama3=None):
+    """Angles [positions, width / 2] of rotary embeddings (Su et al. 2021), with Llama 3.1's change of slow frequencies."""
     frequencies = base ** (-np.arange(0, width, 2, dtype=np.float64) / width)
+    if llama3:
+        wavelength = 2.0 * np.pi / frequencies
+        slow = frequencies / llama3["factor"]
+        mix = ((llama3["original_max_position_embeddings"] / wavelength - llama3["low_freq_factor"])
+               / (llama3["high_freq_factor"] - llama3["low_freq_factor"]))
+        frequencies = np.where(wavelength > llama3["original_max_position_embeddings"] / llama3["low_freq_factor"], slow,
+                               np.where(wavelength < llama3["original_max_position_embeddings"] / llama3["high_freq_factor"],
+                                        frequencies, (1.0 - mix) * slow + mix * frequencies))
     return positions[:, None] * scale * frequencies[None, :]
 
 
@@ -83,7 +91,8 @@ def llama_hidden(weights, ids):
     get, eps = weights.parameter, weights.parameter("attention.layer_norm_rms_epsilon")
     heads, key_heads = get("attention.head_count"), get("attention.head_count_kv")
     head_width = get("attention.key_length", get("embedding_length") // heads)
-    angles = rope_angles(np.arange(len(ids)), get("rope.dimension_count", head_width), get("rope.freq_base", 10000.0))
+    angles = rope_angles(np.arange(len(ids)), get("rope.dimension_count", head_width), get("rope.freq_base", 10000.0),
+                         llama3=get("rope.llama3", {}))
     if "rope_freqs.weight" in weights:
         raise NotImplementedError("the oracle has no scaled rotary frequencies")
     x = weights.gather("token_embd.weight", ids)

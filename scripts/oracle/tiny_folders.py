@@ -5,7 +5,8 @@
 
 Without a tokeniser: FAMILY-folder.ids are just ids. The numbers are rounded to the type first and the oracle (families.py) gets
 the rounded ones, under GGUF's names and in GGUF's order: rows of queries and keys permuted
-for neighbours, "1 +" added to Gemma's norms. `shards` is f32 in two files with an index; llama's has a head of its own there.
+for neighbours, "1 +" added to Gemma's norms. `shards` is f32 in two files with an index; llama's has a head of its own there
+and the frequencies of Llama 3.
 """
 import json
 import sys
@@ -51,6 +52,10 @@ def config(family, form):
         own |= {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "rms_norm_eps": 1e-05,
                 "rope_theta": 10000.0, "rope_scaling": None, "tie_word_embeddings": form != "shards"}
         gguf |= {"attention.layer_norm_rms_epsilon": 1e-5, "rope.freq_base": 10000.0}
+        if form == "shards":
+            own["rope_scaling"] = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 8.0,
+                                   "original_max_position_embeddings": 256}
+            gguf["rope.llama3"] = own["rope_scaling"]
         return own, gguf
     # Layer 1 is the global one, as no pattern would have it; queries are scaled by another number than the head's width.
     own |= {"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "hidden_activation": "gelu_pytorch_tanh",

@@ -89,9 +89,25 @@ rung_status rung_metadata_no_number(const rung_metadata *meta, const char *key, 
   return rung_fail(error, RUNG_UNSUPPORTED, "metadata %s %g is not supported", meta->spell(meta->self, key), value);
 }
 
-/* Only a factor for all frequencies; other kinds of scaling have parameters of their own. */
+/* Llama 3's: slow frequencies are divided by the factor, fast ones stay, what lies between is mixed. Read from folders;
+ * GGUF files hold the result as a tensor. */
+static rung_status configure_llama3(const rung_metadata *meta, rung_config *c, rung_error *error) {
+  RUNG_TRY(rung_metadata_number(meta, "rope.scaling.factor", error, &c->rope_slow.factor));
+  RUNG_TRY(rung_metadata_number(meta, "rope.scaling.low_freq_factor", error, &c->rope_slow.low));
+  RUNG_TRY(rung_metadata_number(meta, "rope.scaling.high_freq_factor", error, &c->rope_slow.high));
+  RUNG_TRY(rung_metadata_number(meta, "rope.scaling.original_context_length", error, &c->rope_slow.context));
+  if (c->rope_dims > RUNG_MAX_ROPE)
+    return rung_fail(error, RUNG_UNSUPPORTED, "metadata %s llama3 for heads of more than %d",
+                     meta->spell(meta->self, "rope.scaling.type"), RUNG_MAX_ROPE);
+  if (c->rope_slow.low < c->rope_slow.high) return RUNG_OK;
+  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s %g is not below %s, %g",
+                   meta->spell(meta->self, "rope.scaling.low_freq_factor"), c->rope_slow.low,
+                   meta->spell(meta->self, "rope.scaling.high_freq_factor"), c->rope_slow.high);
+}
+
+/* A factor for all frequencies, or Llama 3's; other kinds of scaling have parameters of their own. */
 static rung_status configure_scaling(const rung_metadata *meta, rung_config *c, rung_error *error) {
-  static const char *const kinds[] = {"linear", "default", "none", NULL};
+  static const char *const kinds[] = {"linear", "default", "none", "llama3", NULL};
   double factor = 1, turned = 1;
   char kind[32] = "linear";
   RUNG_TRY(rung_metadata_maybe_number(meta, "partial_rotary_factor", error, &turned));
@@ -101,7 +117,7 @@ static rung_status configure_scaling(const rung_metadata *meta, rung_config *c, 
   RUNG_TRY(rung_metadata_maybe_text(meta, "rope.scaling.type", error, kind, sizeof kind));
   if (strcmp(kind, "linear") == 0) RUNG_TRY(rung_metadata_maybe_number(meta, "rope.scaling.factor", error, &factor));
   c->rope_scale = 1 / factor;
-  return RUNG_OK;
+  return strcmp(kind, "llama3") == 0 ? configure_llama3(meta, c, error) : RUNG_OK;
 }
 
 rung_status rung_configure_transformer(const rung_metadata *meta, rung_config *c, rung_error *error) {
@@ -264,6 +280,22 @@ rung_value rung_rotate(rung_builder *b, rung_value x, int32_t mode, double base,
   const rung_rope_attrs attrs = {
       .dims = b->config->rope_dims, .base = base, .scale = scale, .magnitude = 1, .mode = mode};
   return rung_graph_op(b->graph, &rung_op_rope, (rung_value[]){x, b->positions, factors}, factors.id ? 3 : 2, &attrs);
+}
+
+rung_value rung_rope_factors(rung_builder *b) {
+  const rung_config *c = b->config;
+  const int64_t count = c->rope_dims / 2;
+  if (rung_has_weight(b, "rope_freqs.weight")) return rung_model_weight(b, "rope_freqs.weight", 1, &count);
+  if (c->rope_slow.factor == 0) return rung_build_null();
+  float factor[RUNG_MAX_ROPE / 2];
+  for (int64_t i = 0; i < count; i++) {
+    const double frequency = pow(c->rope_base, -2.0 * (double)i / (double)c->rope_dims);
+    const double turns = c->rope_slow.context * frequency / (2 * acos(-1.0)); /* in the context that was trained */
+    const double keep = (turns - c->rope_slow.low) / (c->rope_slow.high - c->rope_slow.low);
+    const double kept = keep < 0 ? 0 : keep > 1 ? 1 : keep;
+    factor[i] = (float)(1 / (kept + (1 - kept) / c->rope_slow.factor));
+  }
+  return rung_graph_constant(b->graph, RUNG_TYPE_F32, 1, &count, factor);
 }
 
 rung_value rung_attend(rung_builder *b, rung_value q, rung_value k, rung_value v, int64_t window, double scale) {

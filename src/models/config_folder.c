@@ -84,6 +84,12 @@ static const struct {
             {"rope.scaling.type", "rope_scaling.type"},
             {"rope.scaling.type", "rope_parameters.rope_type"},
             {"rope.scaling.type", "rope_parameters.full_attention.rope_type"},
+            {"rope.scaling.low_freq_factor", "rope_scaling.low_freq_factor"},
+            {"rope.scaling.low_freq_factor", "rope_parameters.low_freq_factor"},
+            {"rope.scaling.high_freq_factor", "rope_scaling.high_freq_factor"},
+            {"rope.scaling.high_freq_factor", "rope_parameters.high_freq_factor"},
+            {"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
+            {"rope.scaling.original_context_length", "rope_parameters.original_max_position_embeddings"},
             {"rope.scaling.factor", "rope_scaling.factor"},
             {"rope.scaling.factor", "rope_parameters.factor"},
             {"rope.scaling.factor", "rope_parameters.full_attention.factor"}};

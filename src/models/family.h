@@ -44,7 +44,7 @@ typedef struct rung_tensor_name {
   const char *name, *folder; /* {"attn_q", "layers.*.self_attn.q_proj"} */
 } rung_tensor_name;
 
-enum { RUNG_MAX_LAYERS = 512 };
+enum { RUNG_MAX_LAYERS = 512, RUNG_MAX_ROPE = 1024 };
 
 /* What the families have in common. */
 typedef struct rung_config {
@@ -53,6 +53,9 @@ typedef struct rung_config {
   int64_t window;                 /* of the layers that do not see everything */
   bool sees_all[RUNG_MAX_LAYERS]; /* where there is a window */
   double rope_base_window, rope_scale, embedding_scale, attention_scale;
+  struct {
+    double factor, low, high, context; /* Llama 3's scaling of slow frequencies; factor 0: none */
+  } rope_slow;
   double norm_offset;            /* added to the weights of norms: 1 where a folder leaves out Gemma's "1 +" */
   const rung_op *activation;     /* between the products of the feed-forward half, where families differ in it */
   int64_t types, first_position; /* of encoders: rows of the table of segments; where positions begin */
@@ -90,6 +93,7 @@ rung_value rung_norm(rung_builder *b, const char *name, rung_value x, int64_t wi
 rung_value rung_split_heads(rung_builder *b, rung_value x, int64_t heads, int64_t dim);
 rung_value rung_join_heads(rung_builder *b, rung_value x, int64_t heads, int64_t dim);
 rung_value rung_rotate(rung_builder *b, rung_value x, int32_t mode, double base, double scale, rung_value factors);
+rung_value rung_rope_factors(rung_builder *b); /* what divides each frequency; null: nothing */
 /* Appends k and v to the layer's state, then attends to it. */
 rung_value rung_attend(rung_builder *b, rung_value q, rung_value k, rung_value v, int64_t window, double scale);
 rung_value rung_embed(rung_builder *b, rung_value ids);

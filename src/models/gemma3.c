@@ -50,7 +50,9 @@ static rung_status configure_windows(const rung_metadata *meta, rung_config *c, 
 
 /* What the report and its checkpoints do not have, but a configuration may ask for. */
 static rung_status refuse_others(const rung_metadata *meta, rung_error *error) {
+  static const char *const scalings[] = {"linear", "default", "none", NULL};
   static const char *const gelu[] = {"gelu_pytorch_tanh", "gelu_tanh", NULL};
+  RUNG_TRY(rung_metadata_one_of(meta, "rope.scaling.type", scalings, error));
   RUNG_TRY(rung_metadata_one_of(meta, "hidden_activation", gelu, error));
   RUNG_TRY(rung_metadata_not(meta, "attention_bias", error));
   RUNG_TRY(rung_metadata_not(meta, "use_bidirectional_attention", error));

@@ -31,9 +31,7 @@ static rung_status configure(const rung_metadata *meta, rung_config *c, rung_err
 static rung_value attention(rung_builder *b, rung_value x) {
   const rung_config *c = b->config;
   const int64_t q_width = c->heads * c->head_dim, kv_width = c->kv_heads * c->head_dim;
-  rung_value factors = rung_build_null();
-  if (rung_has_weight(b, "rope_freqs.weight"))
-    factors = rung_model_weight(b, "rope_freqs.weight", 1, (int64_t[]){c->rope_dims / 2});
+  const rung_value factors = rung_rope_factors(b);
   rung_builder_label(b, "attention");
   const rung_value h = rung_norm(b, "attn_norm", x, c->width);
   rung_value q = rung_split_heads(b, rung_linear(b, "attn_q", h, c->width, q_width), c->heads, c->head_dim);

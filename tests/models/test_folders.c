@@ -220,6 +220,14 @@ static void test_configurations(void) {
        RUNG_UNSUPPORTED, "rope_scaling.type \"dynamic\""},
       {"llama", "\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}", RUNG_CORRUPT_FILE,
        "rope_scaling.factor is 0"},
+      {"llama", "\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 4.0}",
+       RUNG_NOT_FOUND, "rope_scaling.low_freq_factor is missing"},
+      {"llama", "\"rope_scaling\": null",
+       "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 4.0, \"low_freq_factor\": 4, \"high_freq_factor\": "
+       "4, "
+       "\"original_max_position_embeddings\": 64}",
+       RUNG_CORRUPT_FILE, "rope_scaling.low_freq_factor 4 is not below rope_scaling.high_freq_factor, 4"},
+      {"gemma3", "\"linear\"", "\"llama3\"", RUNG_NOT_FOUND, "low_freq_factor"},
       {"llama", "\"rope_scaling\": null", "\"partial_rotary_factor\": 0.5", RUNG_UNSUPPORTED, "partial_rotary_factor"},
       {"llama", "\"rope_theta\": 10000.0", "\"rope_theta\": -1", RUNG_CORRUPT_FILE, "rope_theta is -1"},
       {"llama", "\"rope_scaling\": null", "\"quantization_config\": {}", RUNG_UNSUPPORTED, "quantization_config"},

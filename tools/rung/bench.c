@@ -235,5 +235,5 @@ int cli_bench(cli_session *s) {
   cli_file kind = CLI_FILE_GGUF;
   const int code = cli_recognise(s, &kind);
   if (code) return code;
-  return kind == CLI_FILE_GGUF ? bench_model(s) : cli_bench_graph(s);
+  return kind == CLI_FILE_GRAPH ? cli_bench_graph(s) : bench_model(s);
 }

@@ -9,11 +9,17 @@
 #include <string.h>
 
 #include "args.h"
+#include "formats/safetensors.h"
 #include "prompt.h"
 
 int cli_recognise(const cli_session *s, cli_file *out) {
   const char *path = s->options->model;
-  char head[8] = {0};
+  char head[8] = {0}, folder[RUNG_PATH_BYTES];
+  const rung_source source = rung_source_path(path);
+  if (rung_find_folder(&source, folder)) {
+    *out = CLI_FILE_SAFETENSORS;
+    return CLI_OK;
+  }
   FILE *file = fopen(path, "rb");
   if (!file) return cli_refuse(s, CLI_BAD_FILE, "%s: %s", path, strerror(errno));
   const size_t got = fread(head, 1, sizeof head, file);
@@ -25,10 +31,14 @@ int cli_recognise(const cli_session *s, cli_file *out) {
     *out = CLI_FILE_GGUF;
   else if (got >= 5 && memcmp(head, "rung ", 5) == 0)
     *out = CLI_FILE_GRAPH;
-  else if (dot && (strcmp(dot, ".onnx") == 0 || strcmp(dot, ".safetensors") == 0))
+  else if (dot && strcmp(dot, ".safetensors") == 0)
+    *out = CLI_FILE_SAFETENSORS;
+  else if (dot && strcmp(dot, ".onnx") == 0)
     return cli_refuse(s, CLI_UNSUPPORTED, "%s: %s files are not supported yet", path, dot);
   else
-    return cli_refuse(s, CLI_BAD_FILE, "%s: neither a GGUF file nor a text graph (which begins with \"rung 1\")", path);
+    return cli_refuse(s, CLI_BAD_FILE,
+                      "%s: neither a GGUF file nor a model folder nor a text graph (which begins with \"rung 1\")",
+                      path);
   return CLI_OK;
 }
 

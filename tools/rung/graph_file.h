@@ -6,7 +6,8 @@
 #include "ir/graph.h"
 #include "session.h"
 
-typedef enum cli_file { CLI_FILE_GGUF, CLI_FILE_GRAPH } cli_file;
+/* SAFETENSORS: a file, or a model folder. */
+typedef enum cli_file { CLI_FILE_GGUF, CLI_FILE_SAFETENSORS, CLI_FILE_GRAPH } cli_file;
 /* By the first bytes. What is neither is refused: CLI_UNSUPPORTED for formats of later versions. */
 int cli_recognise(const cli_session *session, cli_file *out);
 

@@ -106,12 +106,12 @@ static int compile_model(const cli_inspection *i, rung_model *model, cli_compile
   return status ? cli_fail(s, CLI_ON_FLAGS, status, NULL) : CLI_OK;
 }
 
-static int inspect_gguf(const cli_inspection *i) {
+static int inspect_model(const cli_inspection *i, cli_file kind) {
   const cli_options *o = i->session->options;
   if (o->bindings.count)
     return cli_refuse(i->session, CLI_USAGE, "--bind is for text graphs; a language model takes -c and --ubatch");
   int code = CLI_OK;
-  if (!wants_compile(o) && !o->check) code = cli_show_gguf(i);
+  if (!wants_compile(o) && !o->check) code = kind == CLI_FILE_GGUF ? cli_show_gguf(i) : cli_show_tensors(i);
   if (!code && wants_compile(o)) {
     rung_model *model = NULL;
     cli_compiled c = {0};
@@ -149,9 +149,8 @@ static int compile_graph(const cli_inspection *i, const rung_graph *graph, cli_c
 static int inspect_graph(const cli_inspection *i) {
   const cli_options *o = i->session->options;
   if (o->check)
-    return cli_refuse(
-        i->session, CLI_USAGE,
-        "--check looks at tensors of a GGUF file; a text graph has none (rung run --check compares devices)");
+    return cli_refuse(i->session, CLI_USAGE,
+                      "--check looks at tensors of a model; a text graph has none (rung run --check compares devices)");
   rung_graph *graph = NULL;
   int code = cli_read_graph(i->session, &graph);
   if (!code && !wants_compile(o)) cli_show_graph(i, graph);
@@ -173,7 +172,7 @@ int cli_inspect(cli_session *s) {
   cli_json json;
   if (s->options->json) json = cli_json_begin(stdout);
   const cli_inspection i = {s, s->options->json ? &json : NULL};
-  code = kind == CLI_FILE_GGUF ? inspect_gguf(&i) : inspect_graph(&i);
+  code = kind == CLI_FILE_GRAPH ? inspect_graph(&i) : inspect_model(&i, kind);
   if (s->options->json) cli_json_end(&json);
   return code;
 }

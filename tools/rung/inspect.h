@@ -12,8 +12,13 @@ typedef struct cli_inspection {
 } cli_inspection;
 
 int cli_show_gguf(const cli_inspection *i);                            /* metadata and tensors */
+int cli_show_tensors(const cli_inspection *i);                         /* of safetensors */
 int cli_show_check(const cli_inspection *i);                           /* NaN and infinity */
 void cli_show_graph(const cli_inspection *i, const rung_graph *graph); /* symbols, inputs, weights, states, outputs */
+
+void cli_shape_text(int rank, const int64_t *extent, char *out, size_t bytes); /* "[2,3]" */
+void cli_json_tensor(cli_json *j, const char *name, size_t length, rung_type type, int rank, const int64_t *extent,
+                     uint64_t bytes);
 
 /* What was compiled. */
 typedef struct cli_compiled {

@@ -59,7 +59,7 @@ static void print_entry(const rung_gguf_entry *e) {
   printf(e->count > SHOWN ? ", ...\n" : "\n");
 }
 
-static void shape_text(int rank, const int64_t *extent, char *out, size_t bytes) {
+void cli_shape_text(int rank, const int64_t *extent, char *out, size_t bytes) {
   size_t used = (size_t)snprintf(out, bytes, "[");
   for (int i = 0; i < rank && used < bytes; i++)
     used += (size_t)snprintf(out + used, bytes - used, "%s%" PRId64, i ? "," : "", extent[i]);
@@ -81,7 +81,7 @@ static void print_all(const cli_session *s, const rung_gguf *gguf) {
   for (size_t i = 0; i < tensors; i++) {
     const rung_gguf_tensor *t = rung_gguf_tensor_at(gguf, i);
     char shape[96];
-    shape_text(t->rank, t->extent, shape, sizeof shape);
+    cli_shape_text(t->rank, t->extent, shape, sizeof shape);
     printf("  %-44.*s %-6s %-16s %12" PRIu64 " bytes\n", (int)t->name.length, t->name.data, rung_type_name(t->type),
            shape, t->bytes);
   }
@@ -129,6 +129,18 @@ static void json_entry(cli_json *j, const rung_gguf_entry *e) {
   }
 }
 
+void cli_json_tensor(cli_json *j, const char *name, size_t length, rung_type type, int rank, const int64_t *extent,
+                     uint64_t bytes) {
+  cli_json_open(j, NULL, '{');
+  cli_json_text(j, "name", name, length);
+  cli_json_string(j, "type", rung_type_name(type));
+  cli_json_open(j, "extent", '[');
+  for (int d = 0; d < rank; d++) cli_json_integer(j, NULL, extent[d]);
+  cli_json_close(j, ']');
+  cli_json_bytes(j, "bytes", bytes);
+  cli_json_close(j, '}');
+}
+
 static void json_all(cli_json *j, const rung_gguf *gguf) {
   cli_json_string(j, "format", "gguf");
   cli_json_integer(j, "version", rung_gguf_version(gguf));
@@ -141,14 +153,7 @@ static void json_all(cli_json *j, const rung_gguf *gguf) {
   cli_json_open(j, "tensors", '[');
   for (size_t i = 0; i < rung_gguf_tensor_count(gguf); i++) {
     const rung_gguf_tensor *t = rung_gguf_tensor_at(gguf, i);
-    cli_json_open(j, NULL, '{');
-    cli_json_text(j, "name", t->name.data, (size_t)t->name.length);
-    cli_json_string(j, "type", rung_type_name(t->type));
-    cli_json_open(j, "extent", '[');
-    for (int d = 0; d < t->rank; d++) cli_json_integer(j, NULL, t->extent[d]);
-    cli_json_close(j, ']');
-    cli_json_bytes(j, "bytes", t->bytes);
-    cli_json_close(j, '}');
+    cli_json_tensor(j, t->name.data, (size_t)t->name.length, t->type, t->rank, t->extent, t->bytes);
   }
   cli_json_close(j, ']');
 }

@@ -175,7 +175,7 @@ static int run_all(job *j) {
 int cli_run(cli_session *s) {
   cli_file kind = CLI_FILE_GRAPH;
   int code = cli_recognise(s, &kind);
-  if (!code && kind == CLI_FILE_GGUF)
+  if (!code && kind != CLI_FILE_GRAPH)
     code = cli_refuse(s, CLI_USAGE, "%s holds weights and no graph; rung generate runs language models",
                       s->options->model);
   if (code) return code;

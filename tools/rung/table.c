@@ -35,8 +35,8 @@ const cli_command cli_commands[CLI_COMMANDS] = {
                  "rung run -m net.rung --bind rows=512 --repeat 100 --profile"},
     [CLI_INSPECT] =
         {"inspect", "shows what is in a model and what becomes of it",
-         "Takes GGUF files and .rung text graphs. Without further flags: metadata and tensors, or inputs and\n"
-         "outputs.",
+         "Takes GGUF files, safetensors, model folders and .rung text graphs. Without further flags: metadata and\n"
+         "tensors, or inputs and outputs.",
          "rung inspect -m model.gguf\n"
          "rung inspect -m model.gguf --memory -c 8192 --ubatch 512\n"
          "rung inspect -m model.gguf --check"},
@@ -125,7 +125,7 @@ const cli_flag cli_flags[] = {
     {RUNS, 0, "--input", "-i", CLI_TEXT, "NAME=FILE.npy", PLACE(inputs), .repeat = true, .doc = "an input; may be repeated"},
     {RUNS | INSPECT, 0, "--bind", NULL, CLI_TEXT, "SYMBOL=N", PLACE(bindings), .repeat = true, .doc = "the value of a symbol; may be repeated"},
     {BENCH, 0, "--bind", NULL, CLI_TEXT, "SYMBOL=N,N", PLACE(bindings), .repeat = true, .doc = "values of a text graph's symbol; may be repeated"},
-    {RUNS | BENCH, 0, "--weights", NULL, CLI_TEXT, "FILE", PLACE(weights), .doc = "a GGUF file with the weights that the graph names"},
+    {RUNS | BENCH, 0, "--weights", NULL, CLI_TEXT, "FILE", PLACE(weights), .doc = "a GGUF or safetensors file, or a folder, with the weights that the graph names"},
     {RUNS | BENCH, 0, "--repeat", NULL, CLI_COUNT, "N", PLACE(repeat), .lo = 1, .hi = 1e6, .standard = NULL, .doc = "measured runs; default: run 1, bench 5"},
     {RUNS, 0, "--check", NULL, CLI_SWITCH, .value = NULL, PLACE(check), .doc = "compare outputs, then each step, with the reference device"},
     {RUNS, 0, "--profile", NULL, CLI_SWITCH, .value = NULL, PLACE(profile), .doc = "time by op and kernel"},
