@@ -147,4 +147,42 @@ static inline int64_t net_wrong(rung_context *c, const net_values *v) {
     CHECK_EQ_I64(net_wrong(context, values), 0); \
   } while (0)
 
+typedef struct trio {
+  net n;
+  net_values v;
+  rung_weights *store;
+  rung_view *view[3];
+  rung_context *context[3];
+} trio;
+/* Three views and a context of each. */
+static inline bool trio_open(trio *t, const char *device) {
+  *t = (trio){0};
+  net_fill(&t->v, 11);
+  rung_status s = net_try(&t->n, device, 2, NULL, 0);
+  if (!s) s = net_store(&t->n, &t->v, &t->store);
+  for (int i = 0; i < 3 && !s; i++) {
+    s = rung_view_create(t->store, &t->n.error, &t->view[i]);
+    if (!s) s = net_context(&t->n, t->view[i], &t->context[i]);
+  }
+  test_state.checks++;
+  if (s) TEST_FAIL_("%s: %s", device, t->n.error.message);
+  return !s;
+}
+static inline void trio_close(trio *t) {
+  for (int i = 0; i < 3; i++) {
+    rung_context_destroy(t->context[i]);
+    rung_view_release(t->view[i]);
+  }
+  rung_weights_release(t->store);
+  net_close(&t->n);
+}
+
+/* Another store with the same weights. */
+static inline bool other_open(trio *t, net_values *v, rung_weights **store, rung_view **view) {
+  net_fill(v, 21);
+  CHECK_OK(net_store(&t->n, v, store));
+  CHECK_OK(rung_view_create(*store, &t->n.error, view));
+  return *view != NULL;
+}
+
 #endif
