@@ -94,9 +94,9 @@ RUNG_API void rung_weights_discard(rung_weights *weights);
 RUNG_API RUNG_CHECKED rung_status rung_weights_get(rung_weights *weights, const char *name, uint64_t offset,
                                                    rung_type type, void *out, uint64_t bytes, rung_error *error);
 
-/* Drops every form of the store that no context uses now, whatever view it was made for; forms that are needed again
- * are packed again, to the same bits. Forms also go when no view binds the values they were made from, and with the
- * last view. */
+/* Drops every form of the store that no context uses now (nor a cache, for a program that it keeps with a view),
+ * whatever view it was made for; forms that are needed again are packed again, to the same bits. Forms also go when no
+ * view binds the values they were made from, and with the last view. */
 RUNG_API void rung_weights_trim(rung_weights *weights);
 /* Bytes held for all views together, each once: `packed` forms, those of a generation that runs still keep included;
  * `weights`: source tensors that are used in place, and values that were set, waiting ones included. */

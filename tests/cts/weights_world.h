@@ -114,20 +114,21 @@ static inline rung_status net_context(net *n, rung_view *view, rung_context **ou
   return status ? rung_fail(&n->error, status, "%s", rung_context_message(*out)) : RUNG_OK;
 }
 
-static inline rung_status net_run(rung_context *c) {
+static inline rung_status net_run_rows(rung_context *c, int64_t rows) {
   void *data;
-  RUNG_TRY(rung_context_input(c, 0, (int64_t[]){NET_ROWS, NET_K}, &data));
-  for (int64_t r = 0; r < NET_ROWS; r++)
+  RUNG_TRY(rung_context_input(c, 0, (int64_t[]){rows, NET_K}, &data));
+  for (int64_t r = 0; r < rows; r++)
     for (int64_t k = 0; k < NET_K; k++) ((float *)data)[r * NET_K + k] = net_x(r, k);
   return rung_context_run(c);
 }
+static inline rung_status net_run(rung_context *c) { return net_run_rows(c, NET_ROWS); }
 
 /* How many of the results of the last run are not those of `v`. */
 static inline int64_t net_wrong(rung_context *c, const net_values *v) {
   rung_tensor y, z;
   if (rung_context_output(c, 0, &y) || rung_context_output(c, 1, &z)) return -1;
   int64_t wrong = 0;
-  for (int64_t r = 0; r < NET_ROWS; r++) {
+  for (int64_t r = 0; r < y.extent[0]; r++) {
     for (int64_t j = 0; j < NET_N; j++) {
       float sum = v->b[j];
       for (int64_t k = 0; k < NET_K; k++) sum += net_x(r, k) * v->a[k * NET_N + j];

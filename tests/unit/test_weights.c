@@ -2,6 +2,7 @@
  * Weights and views: stores made by hand, sets of the store and of one view, what is visible when, conversions, shares
  * and copies between views, forms shared and trimmed. */
 #include <math.h>
+#include <rung/cache.h>
 
 #include "cts/weights_world.h"
 
@@ -301,6 +302,41 @@ static void test_forms(void) {
   trio_close(&t);
 }
 
+/* A ladder of six rungs: weights once, forms once; a commit reaches every rung, also one that runs later. */
+static void test_ladder(void) {
+  static const rung_range ranges[] = {{1, 2}, {2, 4}, {4, 6}, {6, 9}, {9, 13}, {13, 17}};
+  trio t;
+  if (!trio_open(&t, "cpu")) return;
+  rung_error *e = &t.n.error;
+  rung_build build = rung_build_default();
+  rung_ladder_options options = rung_ladder_options_default();
+  rung_ladder *ladder;
+  rung_context *context;
+  const rung_memory before = rung_weights_memory(t.store);
+  build.template_ = t.n.template_;
+  build.view = t.view[0];
+  options.symbol = "n";
+  CHECK_OK(rung_ladder_create(t.n.device, &build, ranges, RUNG_COUNT(ranges), &options, e, &ladder));
+  CHECK_OK(rung_ladder_warm(ladder, NULL, 0, e));
+  CHECK_OK(rung_context_create(t.n.template_, t.view[0], NULL, NULL, e, &context));
+  for (int round = 0; round < 3; round++) {
+    for (size_t i = 0; i < RUNG_COUNT(ranges); i++) {
+      CHECK_OK(rung_ladder_use(ladder, context, ranges[i].start, e));
+      CHECK_OK(net_run_rows(context, ranges[i].end - 1));
+      CHECK_EQ_I64(net_wrong(context, &t.v), 0);
+    }
+    CHECK_EQ_I64(rung_weights_memory(t.store).packed, before.packed);
+    CHECK_EQ_I64(rung_weights_memory(t.store).weights, before.weights);
+    if (round == 1) rung_ladder_clear(ladder); /* evicted and compiled again: the same weights */
+    net_fill(&t.v, 90 + (uint64_t)round);
+    for (int w = 0; w < NET_WEIGHTS; w++) CHECK_OK(net_set(t.store, w, &t.v, e));
+    CHECK_OK(rung_weights_commit(t.store, e));
+  }
+  rung_context_destroy(context);
+  rung_ladder_destroy(ladder);
+  trio_close(&t);
+}
+
 /* share: the same values, whichever store they are of, nothing copied; later sets go each their own way. */
 static void test_share(void) {
   for (int d = 0; d < 2; d++) {
@@ -440,6 +476,7 @@ int main(void) {
   RUN(test_round_trips);
   RUN(test_blocks);
   RUN(test_forms);
+  RUN(test_ladder);
   RUN(test_share);
   RUN(test_copy);
   RUN(test_refused_shares);
