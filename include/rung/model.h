@@ -13,6 +13,7 @@
 
 #include <rung/program.h>
 #include <rung/source.h>
+#include <rung/store.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,9 @@ typedef struct rung_model_options {
   size_t size; /* sizeof(rung_model_options) */
   rung_quant quant;
   bool check; /* read every weight once and refuse a NaN or an infinity */
+  /* Where compiles and packed forms are looked for and kept (rung/store.h), so that a start after the first makes
+   * neither; kept alive. NULL: nowhere. */
+  rung_store *store;
 } rung_model_options;
 RUNG_API rung_model_options rung_model_options_default(void);
 

@@ -16,6 +16,7 @@
 #ifndef RUNG_STORE_H
 #define RUNG_STORE_H
 
+#include <rung/cache.h>
 #include <rung/program.h>
 #include <rung/source.h>
 
@@ -70,6 +71,10 @@ RUNG_API RUNG_CHECKED rung_status rung_store_find(rung_store *store, rung_device
  * weights, which is read once for that and then remembered for the file that it lies in. The store of compiles stays
  * alive. */
 RUNG_API RUNG_CHECKED rung_status rung_store_attach(rung_store *store, rung_weights *weights, rung_error *error);
+
+/* Puts the store below a cache (or a ladder's, rung_ladder_cache): look-up order is memory, disk, build. Before the cache
+ * is used; the store must outlive it. */
+RUNG_API void rung_store_below(rung_store *store, rung_cache *cache);
 
 typedef struct rung_store_counters {
   uint64_t hits, misses; /* look-ups of templates and of packed forms */

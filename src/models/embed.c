@@ -111,7 +111,7 @@ static rung_status compile(const rung_model *m, const rung_encoder_options *o, r
   co.quant = m->options.quant;
   co.threads = o->threads;
   RUNG_TRY(rung_encoder_graph(m, o, error, &graph));
-  const rung_status status = rung_template_create(m->device, graph, &co, error, out_template);
+  const rung_status status = rung_store_template(m->options.store, m->device, graph, &co, error, out_template);
   rung_graph_destroy(graph);
   if (status) return status;
   const rung_binding ceiling[] = {{"rows", o->rows}, {"sequences", o->rows}};

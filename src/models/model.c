@@ -74,7 +74,7 @@ static rung_status build(rung_model *m, rung_type kv, rung_error *error, rung_gr
 rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_error *error,
                                 rung_template **out_template) {
   rung_mutex_lock(&m->lock);
-  rung_compiled *c = m->compiled;
+  rung_kept_compile *c = m->compiled;
   while (c && (c->kv != kv || c->threads != threads)) c = c->next;
   rung_status status = RUNG_OK;
   if (!c) {
@@ -85,7 +85,7 @@ rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_e
     options.threads = threads;
     status = build(m, kv, error, &graph);
     if (!status) {
-      status = rung_template_create(m->device, graph, &options, error, &t);
+      status = rung_store_template(m->options.store, m->device, graph, &options, error, &t);
       rung_graph_destroy(graph);
     }
     c = status ? NULL : rung_host_alloc(m->host, RUNG_MEMORY_host, sizeof *c, 0);
@@ -94,7 +94,7 @@ rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_e
       status = rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
     }
     if (c) {
-      *c = (rung_compiled){.next = m->compiled, .kv = kv, .threads = threads, .template_ = t};
+      *c = (rung_kept_compile){.next = m->compiled, .kv = kv, .threads = threads, .template_ = t};
       m->compiled = c;
     }
   }
@@ -106,7 +106,7 @@ rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_e
   return status;
 }
 
-static rung_status plan(rung_model *m, rung_compiled *c, int64_t chunk, int64_t sequences, int64_t logits,
+static rung_status plan(rung_model *m, rung_kept_compile *c, int64_t chunk, int64_t sequences, int64_t logits,
                         rung_error *error, rung_planned **out_planned) {
   for (rung_planned *p = c->planned; p; p = p->next) {
     if (p->chunk != chunk || p->sequences != sequences || p->logits != logits) continue;
@@ -129,7 +129,7 @@ static rung_status plan(rung_model *m, rung_compiled *c, int64_t chunk, int64_t 
 rung_status rung_model_program(rung_model *m, rung_template *template_, int64_t chunk, int64_t sequences,
                                int64_t logits, rung_error *error, rung_program **out_program) {
   rung_mutex_lock(&m->lock);
-  rung_compiled *c = m->compiled;
+  rung_kept_compile *c = m->compiled;
   while (c && c->template_ != template_) c = c->next;
   rung_planned *planned = NULL;
   const rung_status status = c ? plan(m, c, chunk, sequences, logits, error, &planned)
@@ -145,7 +145,7 @@ rung_status rung_model_program(rung_model *m, rung_template *template_, int64_t 
 void rung_model_program_done(rung_model *m, rung_program *program) {
   if (!program) return;
   rung_mutex_lock(&m->lock);
-  for (rung_compiled *c = m->compiled; c; c = c->next) {
+  for (rung_kept_compile *c = m->compiled; c; c = c->next) {
     for (rung_planned **at = &c->planned, *p; (p = *at) != NULL; at = &p->next) {
       if (p->program != program) continue;
       if (--p->users == 0) {
@@ -242,6 +242,7 @@ static rung_status fill(rung_model *m, const rung_source *source, rung_error *er
     RUNG_TRY(open_gguf(m, source, error));
   }
   RUNG_TRY(rung_view_create(m->weights, error, &m->view));
+  if (m->options.store) RUNG_TRY(rung_store_attach(m->options.store, m->weights, error));
   rung_graph *graph; /* built once here so that a wrong file is refused at once */
   const rung_encoder_options vectors = rung_encoder_options_default();
   RUNG_TRY(m->family->encoder ? rung_encoder_graph(m, &vectors, error, &graph)
@@ -267,6 +268,7 @@ rung_status rung_model_open(rung_device *device, const rung_source *source, cons
   m->host = host;
   m->device = device;
   m->options = o;
+  rung_store_retain(o.store);
   const rung_status status = fill(m, source, error);
   if (status) {
     rung_model_release(m);
@@ -283,11 +285,12 @@ void rung_model_retain(rung_model *m) {
 void rung_model_release(rung_model *m) {
   if (!m || atomic_fetch_sub(&m->references, 1) != 1) return;
   while (m->compiled) {
-    rung_compiled *next = m->compiled->next;
+    rung_kept_compile *next = m->compiled->next;
     rung_template_release(m->compiled->template_);
     rung_host_free(m->host, RUNG_MEMORY_host, m->compiled, sizeof *m->compiled);
     m->compiled = next;
   }
+  rung_store_release(m->options.store);
   rung_tokenizer_release(m->tokenizer);
   rung_view_release(m->view);
   rung_weights_release(m->weights);

@@ -24,13 +24,13 @@ typedef struct rung_planned {
 } rung_planned;
 
 /* One compile of the model's graph. */
-typedef struct rung_compiled {
-  struct rung_compiled *next;
+typedef struct rung_kept_compile {
+  struct rung_kept_compile *next;
   rung_type kv;
   int threads;
   rung_template *template_;
   rung_planned *planned;
-} rung_compiled;
+} rung_kept_compile;
 
 struct rung_model {
   atomic_int references;
@@ -47,7 +47,7 @@ struct rung_model {
   char name[128];
   rung_mutex lock; /* tokeniser and compiles are made on first use */
   rung_tokenizer *tokenizer;
-  rung_compiled *compiled;
+  rung_kept_compile *compiled;
 };
 
 /* The graph compiled for a kv type, made on first use; the reference is the caller's. */

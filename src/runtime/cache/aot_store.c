@@ -7,6 +7,7 @@
 
 #include "base/folder.h"
 #include "runtime/cache/aot.h"
+#include "runtime/cache/entries.h"
 
 rung_store_options rung_store_options_default(void) {
   return (rung_store_options){.size = sizeof(rung_store_options), .cap = (uint64_t)8 << 30, .packed = true};
@@ -236,4 +237,23 @@ rung_status rung_store_template(rung_store *store, rung_device *device, const ru
   RUNG_TRY(rung_template_create(device, graph, &o, error, out_template));
   keep(store, *out_template, &at);
   return RUNG_OK;
+}
+
+/* ---- below a cache */
+
+static rung_status level_load(void *self, rung_device *device, const char *name, const rung_graph *graph,
+                              const rung_compile_options *options, rung_error *error, rung_template **out_template) {
+  (void)name; /* entries are found by what was built */
+  if (!graph) return RUNG_NOT_FOUND;
+  return rung_store_find(self, device, graph, options, error, out_template);
+}
+
+static void level_save(void *self, const char *name, const rung_graph *graph, rung_template *t) {
+  lookup at;
+  (void)name;
+  if (!look_up(t->device, graph, &t->options, NULL, &at)) keep(self, t, &at);
+}
+
+void rung_store_below(rung_store *store, rung_cache *cache) {
+  cache->below = (rung_cache_level){.self = store, .load = level_load, .save = level_save};
 }
