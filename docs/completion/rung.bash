@@ -3,7 +3,7 @@ _rung() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env compile graph cache --help --version" -- "$word"))
     return
   fi
   case $command:$before in
@@ -21,6 +21,7 @@ _rung() {
     generate:--min-p) return ;;
     generate:--seed|generate:-s) return ;;
     generate:--stop) return ;;
+    generate:--store) compopt -o default; return ;;
     generate:--threads|generate:-t) return ;;
     generate:--device) words="cpu ref" ;;
     generate:--precision) words="f32" ;;
@@ -35,6 +36,7 @@ _rung() {
     logits:--ubatch) return ;;
     logits:--kv) words="f16 f32" ;;
     logits:--output|logits:-o) compopt -o default; return ;;
+    logits:--store) compopt -o default; return ;;
     logits:--threads|logits:-t) return ;;
     logits:--device) words="cpu ref" ;;
     logits:--precision) words="f32" ;;
@@ -50,6 +52,7 @@ _rung() {
     embed:--dims) return ;;
     embed:--ctx-size|embed:-c) return ;;
     embed:--ubatch) return ;;
+    embed:--store) compopt -o default; return ;;
     embed:--threads|embed:-t) return ;;
     embed:--device) words="cpu ref" ;;
     embed:--precision) words="f32" ;;
@@ -60,6 +63,7 @@ _rung() {
     run:--output|run:-o) compopt -o default; return ;;
     run:--input|run:-i) compopt -o default; return ;;
     run:--bind) return ;;
+    run:--store) compopt -o default; return ;;
     run:--weights) compopt -o default; return ;;
     run:--repeat) return ;;
     run:--threads|run:-t) return ;;
@@ -85,6 +89,7 @@ _rung() {
     bench:--ubatch) return ;;
     bench:--kv) words="f16 f32" ;;
     bench:--bind) return ;;
+    bench:--store) compopt -o default; return ;;
     bench:--weights) compopt -o default; return ;;
     bench:--repeat) return ;;
     bench:--threads|bench:-t) return ;;
@@ -94,17 +99,41 @@ _rung() {
     bench:--memory) return ;;
     bench:--trace) compopt -o default; return ;;
     env:--threads|env:-t) return ;;
+    compile:--model|compile:-m) compopt -o default; return ;;
+    compile:--ubatch) return ;;
+    compile:--kv) words="f16 f32" ;;
+    compile:--output|compile:-o) compopt -o default; return ;;
+    compile:--ceiling) return ;;
+    compile:--target) words="native base avx2 avx512 neon" ;;
+    compile:--weights) compopt -o default; return ;;
+    compile:--threads|compile:-t) return ;;
+    compile:--device) words="cpu ref" ;;
+    compile:--precision) words="f32" ;;
+    compile:--quant) words="fast exact" ;;
+    graph:--model|graph:-m) compopt -o default; return ;;
+    graph:--ubatch) return ;;
+    graph:--kv) words="f16 f32" ;;
+    graph:--output|graph:-o) compopt -o default; return ;;
+    graph:--threads|graph:-t) return ;;
+    graph:--device) words="cpu ref" ;;
+    graph:--precision) words="f32" ;;
+    graph:--quant) words="fast exact" ;;
+    cache:--dir) compopt -o default; return ;;
+    cache:--max) return ;;
   esac
   if [ -z "$words" ]; then
     case $command in
-      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --seed -s --ignore-eos --stop --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --seed -s --ignore-eos --stop --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       tokenize) words=" --model -m --decode --no-special --no-bos --no-map --json --verbose -v --quiet -q --help -h --version" ;;
-      logits) words=" --model -m --prompt -p --file -f --ids --ubatch --kv --output -o --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
-      embed) words=" --model -m --file -f --ids --output -o --pool --no-normalize --truncate --prefix --dims --ctx-size -c --ubatch --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
-      run) words=" --model -m --output -o --input -i --bind --weights --repeat --check --profile --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      logits) words=" --model -m --prompt -p --file -f --ids --ubatch --kv --output -o --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      embed) words=" --model -m --file -f --ids --output -o --pool --no-normalize --truncate --prefix --dims --ctx-size -c --ubatch --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      run) words=" --model -m --output -o --input -i --bind --store --weights --repeat --check --profile --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       inspect) words=" --model -m --ctx-size -c --ubatch --kv --bind --graph --plan --memory --kernels --fused --check --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
-      bench) words=" --model -m --prompt -p --predict -n --sequences --ctx-size -c --ubatch --kv --bind --weights --repeat --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      bench) words=" --model -m --prompt -p --predict -n --sequences --ctx-size -c --ubatch --kv --bind --store --weights --repeat --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       env) words=" --threads -t --json --verbose -v --quiet -q --help -h --version" ;;
+      compile) words=" --model -m --ubatch --kv --output -o --ceiling --target --pack --weights --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
+      graph) words=" --model -m --ubatch --kv --output -o --svg --source --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
+      cache) words=" --dir --max --json --verbose -v --quiet -q --help -h --version" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))

@@ -65,7 +65,7 @@ static void test_values(void) {
 }
 
 static void test_later(void) {
-  static const char *const later[] = {"chat", "perplexity", "compile", "quantize", "convert", "graph", "cache"};
+  static const char *const later[] = {"chat", "perplexity", "quantize", "convert"};
   for (size_t i = 0; i < RUNG_COUNT(later); i++) EXPECT(4, "is not supported yet", "%s -m x", later[i]);
   static const char *const flags[] = {"--chat",
                                       "--system x",

@@ -195,8 +195,10 @@ int cli_parse(cli_command_id command, int count, char **argv, cli_options *out) 
   for (int i = 0; i < count; i++) {
     const char *word = argv[i];
     if (word[0] != '-' || !word[1]) { /* a word alone is the model */
-      if (out->model || !cli_find_flag(command, "--model")) return refuse(&p, "\"%s\" is no flag", word);
-      out->model = word;
+      const char **place = command == CLI_CACHE ? &out->action : &out->model;
+      if (*place || (command != CLI_CACHE && !cli_find_flag(command, "--model")))
+        return refuse(&p, "\"%s\" is no flag", word);
+      *place = word;
       continue;
     }
     char name[64];

@@ -235,5 +235,7 @@ int cli_bench(cli_session *s) {
   cli_file kind = CLI_FILE_GGUF;
   const int code = cli_recognise(s, &kind);
   if (code) return code;
+  if (kind == CLI_FILE_COMPILED)
+    return cli_refuse(s, CLI_USAGE, "%s is compiled for one ceiling; rung run --repeat measures it", s->options->model);
   return kind == CLI_FILE_GRAPH ? cli_bench_graph(s) : bench_model(s);
 }

@@ -12,6 +12,9 @@ int cli_run(cli_session *session);
 int cli_inspect(cli_session *session);
 int cli_bench(cli_session *session);
 int cli_embed(cli_session *session);
+int cli_compile(cli_session *session);
+int cli_graph(cli_session *session);
+int cli_cache(cli_session *session);
 int cli_env(cli_session *session);
 
 #endif

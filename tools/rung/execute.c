@@ -259,6 +259,26 @@ static rung_status bind_inputs(const rung_graph *graph, const cli_symbols *symbo
   return RUNG_OK;
 }
 
+static int make_ready(cli_session *s, rung_device *device, const rung_graph *graph, rung_view *view,
+                      const cli_symbols *symbols, const cli_inputs *inputs, uint64_t start, cli_execution *e) {
+  rung_status status = open_context(s, graph, view, e);
+  if (status) return cli_fail(s, CLI_ON_FILE, status, NULL);
+  rung_trace_phase(s->trace, "compile", start, rung_trace_now());
+  status = bind_inputs(graph, symbols, inputs, e);
+  if (status) return cli_fail(s, CLI_ON_FILE, status, rung_context_message(e->context));
+  if (!s->trace) return CLI_OK;
+  status = rung_trace_context(s->trace, e->context, rung_device_name(device), &s->error);
+  return status ? cli_fail(s, CLI_ON_RUN, status, NULL) : CLI_OK;
+}
+
+int cli_execute_program(cli_session *s, rung_program *program, const rung_graph *graph, rung_view *view,
+                        const cli_symbols *symbols, const cli_inputs *inputs, cli_execution *e) {
+  *e = (cli_execution){.template_ = rung_program_template(program), .program = program};
+  rung_template_retain(e->template_);
+  rung_program_retain(program);
+  return make_ready(s, s->device, graph, view, symbols, inputs, rung_trace_now(), e);
+}
+
 int cli_execute_open(cli_session *s, rung_device *device, const rung_graph *graph, bool steps, rung_view *view,
                      const cli_symbols *symbols, const cli_inputs *inputs, cli_execution *e) {
   *e = (cli_execution){0};
@@ -268,16 +288,10 @@ int cli_execute_open(cli_session *s, rung_device *device, const rung_graph *grap
   if (steps) o.fold = o.fuse = o.merge = false;
   rung_binding ceiling[RUNG_MAX_SYMBOLS];
   const size_t n = cli_bindings(graph, symbols, ceiling);
-  rung_status status = rung_template_create(device, graph, &o, &s->error, &e->template_);
+  rung_status status = rung_store_template(s->store, device, graph, &o, &s->error, &e->template_);
   if (!status) status = rung_program_create(e->template_, ceiling, n, &s->error, &e->program);
-  if (!status) status = open_context(s, graph, view, e);
   if (status) return cli_fail(s, CLI_ON_FILE, status, NULL);
-  rung_trace_phase(s->trace, "compile", start, rung_trace_now());
-  status = bind_inputs(graph, symbols, inputs, e);
-  if (status) return cli_fail(s, CLI_ON_FILE, status, rung_context_message(e->context));
-  if (!s->trace) return CLI_OK;
-  status = rung_trace_context(s->trace, e->context, rung_device_name(device), &s->error);
-  return status ? cli_fail(s, CLI_ON_RUN, status, NULL) : CLI_OK;
+  return make_ready(s, device, graph, view, symbols, inputs, start, e);
 }
 
 int cli_execute_run(cli_session *s, const cli_execution *e) {

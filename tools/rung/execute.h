@@ -27,6 +27,9 @@ typedef struct cli_execution {
 /* steps: no folding, no fusing, no merging, so that every node of the graph is a step. Free in any case. */
 int cli_execute_open(cli_session *session, rung_device *device, const rung_graph *graph, bool steps, rung_view *view,
                      const cli_symbols *symbols, const cli_inputs *inputs, cli_execution *out);
+/* The same for a program that is there. */
+int cli_execute_program(cli_session *session, rung_program *program, const rung_graph *graph, rung_view *view,
+                        const cli_symbols *symbols, const cli_inputs *inputs, cli_execution *out);
 int cli_execute_run(cli_session *session, const cli_execution *execution);
 void cli_execute_close(cli_execution *execution);
 

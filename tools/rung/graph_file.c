@@ -10,6 +10,7 @@
 
 #include "args.h"
 #include "formats/safetensors.h"
+#include "formats/sections.h"
 #include "prompt.h"
 
 int cli_recognise(const cli_session *s, cli_file *out) {
@@ -31,6 +32,8 @@ int cli_recognise(const cli_session *s, cli_file *out) {
     *out = CLI_FILE_GGUF;
   else if (got >= 5 && memcmp(head, "rung ", 5) == 0)
     *out = CLI_FILE_GRAPH;
+  else if (got == sizeof head && rung_sections_recognise(head, got))
+    *out = CLI_FILE_COMPILED;
   else if (dot && strcmp(dot, ".safetensors") == 0)
     *out = CLI_FILE_SAFETENSORS;
   else if (dot && strcmp(dot, ".onnx") == 0)
@@ -56,12 +59,15 @@ int cli_read_graph(cli_session *s, rung_graph **out_graph) {
   return code;
 }
 
+/* The flag that names symbols. */
+static const char *word(const cli_session *s) { return s->command == CLI_COMPILE ? "--ceiling" : "--bind"; }
+
 static int unknown_symbol(const cli_session *s, const rung_graph *graph, const char *name) {
   cli_nearest nearest = cli_nearest_begin(name);
   for (uint32_t i = 0; i < graph->dims->symbols; i++) cli_nearest_offer(&nearest, graph->dims->symbol[i].name);
   if (nearest.best)
-    return cli_refuse(s, CLI_USAGE, "--bind: there is no symbol %s; did you mean %s?", name, nearest.best);
-  return cli_refuse(s, CLI_USAGE, "--bind: there is no symbol %s", name);
+    return cli_refuse(s, CLI_USAGE, "%s: there is no symbol %s; did you mean %s?", word(s), name, nearest.best);
+  return cli_refuse(s, CLI_USAGE, "%s: there is no symbol %s", word(s), name);
 }
 
 static int bind_one(const cli_session *s, const rung_graph *graph, const char *item, cli_symbols *out) {
@@ -69,7 +75,7 @@ static int bind_one(const cli_session *s, const rung_graph *graph, const char *i
   int64_t value;
   const char *end;
   if (!equals || equals == item || !rung_parse_i64(equals + 1, NULL, &value, &end) || *end)
-    return cli_refuse(s, CLI_USAGE, "--bind: \"%s\" is not SYMBOL=N", item);
+    return cli_refuse(s, CLI_USAGE, "%s: \"%s\" is not SYMBOL=N", word(s), item);
   const int i = rung_dims_find_symbol(graph->dims, item, (size_t)(equals - item));
   if (i < 0) {
     char name[64];
@@ -77,10 +83,10 @@ static int bind_one(const cli_session *s, const rung_graph *graph, const char *i
     return unknown_symbol(s, graph, name);
   }
   const rung_symbol *symbol = &graph->dims->symbol[i];
-  if (symbol->made) return cli_refuse(s, CLI_USAGE, "--bind: %s is found by the graph itself", symbol->name);
+  if (symbol->made) return cli_refuse(s, CLI_USAGE, "%s: %s is found by the graph itself", word(s), symbol->name);
   if (value < symbol->lo || value > symbol->hi)
-    return cli_refuse(s, CLI_USAGE, "--bind: %s is outside %" PRId64 "..%" PRId64 "; the nearest is %" PRId64, item,
-                      symbol->lo, symbol->hi, value < symbol->lo ? symbol->lo : symbol->hi);
+    return cli_refuse(s, CLI_USAGE, "%s: %s is outside %" PRId64 "..%" PRId64 "; the nearest is %" PRId64, word(s),
+                      item, symbol->lo, symbol->hi, value < symbol->lo ? symbol->lo : symbol->hi);
   out->value[i] = value;
   return CLI_OK;
 }

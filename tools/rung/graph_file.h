@@ -7,11 +7,29 @@
 #include "session.h"
 
 /* SAFETENSORS: a file, or a model folder. */
-typedef enum cli_file { CLI_FILE_GGUF, CLI_FILE_SAFETENSORS, CLI_FILE_GRAPH } cli_file;
+typedef enum cli_file { CLI_FILE_GGUF, CLI_FILE_SAFETENSORS, CLI_FILE_GRAPH, CLI_FILE_COMPILED } cli_file;
 /* By the first bytes. What is neither is refused: CLI_UNSUPPORTED for formats of later versions. */
 int cli_recognise(const cli_session *session, cli_file *out);
 
 int cli_read_graph(cli_session *session, rung_graph **out_graph);
+int cli_open_compiled(cli_session *session, rung_compiled **out_compiled);
+/* A view of --weights, or nothing (*out_view NULL). */
+int cli_open_weights(cli_session *session, rung_weights **out_weights, rung_view **out_view);
+
+/* What is compiled of any model: a text graph, a file or folder of a language model or an encoder. */
+typedef struct cli_work {
+  rung_model *model; /* NULL: a text graph, or a compiled file */
+  rung_graph *graph; /* of a text graph */
+  rung_weights *weights;
+  rung_view *view; /* borrowed from the model, else of --weights; NULL: none */
+  bool own_view;
+  rung_compiled *compiled;
+  rung_template *template_;
+  rung_program *program;
+} cli_work;
+/* With the ceilings of --ceiling (or --bind). Release in any case. */
+int cli_compile_any(cli_session *session, cli_work *out);
+void cli_release_work(cli_work *work);
 
 /* Values of a graph's symbols: from --bind, later from inputs; RUNG_UNBOUND where there is none. */
 typedef struct cli_symbols {

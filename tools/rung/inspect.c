@@ -165,6 +165,27 @@ static int inspect_graph(const cli_inspection *i) {
   return code;
 }
 
+/* ---- compiled files */
+
+static int inspect_compiled(const cli_inspection *i) {
+  cli_session *s = i->session;
+  rung_compiled *compiled;
+  int code = cli_open_compiled(s, &compiled);
+  if (code) return code;
+  if (!wants_compile(s->options)) {
+    cli_show_manifest(i->json, compiled);
+  } else {
+    rung_compiled_info info;
+    rung_compiled_get_info(compiled, &info);
+    cli_compiled c = {.template_ = rung_compiled_template(compiled), .memory = info.memory};
+    const rung_status status = rung_compiled_program(compiled, &s->error, &c.program);
+    code = status ? cli_fail(s, CLI_ON_FILE, status, NULL) : cli_show_compiled(i, &c);
+    rung_program_release(c.program);
+  }
+  rung_compiled_release(compiled);
+  return code;
+}
+
 int cli_inspect(cli_session *s) {
   cli_file kind = CLI_FILE_GGUF;
   int code = cli_recognise(s, &kind);
@@ -172,7 +193,9 @@ int cli_inspect(cli_session *s) {
   cli_json json;
   if (s->options->json) json = cli_json_begin(stdout);
   const cli_inspection i = {s, s->options->json ? &json : NULL};
-  code = kind == CLI_FILE_GRAPH ? inspect_graph(&i) : inspect_model(&i, kind);
+  code = kind == CLI_FILE_GRAPH      ? inspect_graph(&i)
+         : kind == CLI_FILE_COMPILED ? inspect_compiled(&i)
+                                     : inspect_model(&i, kind);
   if (s->options->json) cli_json_end(&json);
   return code;
 }

@@ -27,6 +27,7 @@ typedef struct cli_compiled {
   rung_memory memory; /* predicted at the sizes asked for */
 } cli_compiled;
 int cli_show_compiled(const cli_inspection *i, const cli_compiled *compiled);
+void cli_show_manifest(cli_json *json, const rung_compiled *compiled); /* json NULL: plain text */
 void cli_show_kernels(const cli_inspection *i, const rung_program *program);
 
 #endif

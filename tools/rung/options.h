@@ -25,18 +25,21 @@ typedef struct cli_counts {
 enum { CLI_KV_F16, CLI_KV_F32 };
 enum { CLI_QUANT_FAST, CLI_QUANT_EXACT };
 enum { CLI_POOL_MODEL, CLI_POOL_MEAN, CLI_POOL_CLS, CLI_POOL_LAST, CLI_POOL_MAX };
+enum { CLI_TARGET_NATIVE, CLI_TARGET_BASE, CLI_TARGET_AVX2, CLI_TARGET_AVX512, CLI_TARGET_NEON };
 enum { CLI_DEVICE_CPU, CLI_DEVICE_REF };
 
 typedef struct cli_options {
   const char *model, *weights, *output, *trace, *prefix;
+  const char *store, *action;
   cli_texts prompts, stops, inputs, bindings;
   cli_counts prompt_sizes, sequences;
   int64_t predict, context, ubatch, threads, seed, top_k, repeat, dims;
   double temperature, top_p, min_p;
-  uint64_t memory;
-  int kv, quant, device, precision, pool;
+  uint64_t memory, most;
+  int target, kv, quant, device, precision, pool;
   bool ignore_eos, no_map, json, verbose, quiet, help, version;
   bool decode, no_special, no_bos, no_normalize, truncate;
+  bool pack, svg, source;
   bool graph, plan, memory_report, kernels, fused, check, profile;
 } cli_options;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rung run: a text graph on inputs from files, or on random ones. */
+ * rung run: a text graph, or a compiled file, on inputs from files, or on random ones. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <inttypes.h>
@@ -12,10 +12,12 @@
 #include "commands.h"
 #include "execute.h"
 #include "json.h"
+#include "runtime/runtime.h"
 
 typedef struct job {
   cli_session *s;
-  rung_graph *graph;
+  rung_compiled *compiled; /* NULL: a text graph */
+  rung_graph *graph;       /* of a compiled file: borrowed */
   rung_weights *weights;
   rung_view *view;
   cli_symbols symbols;
@@ -133,22 +135,42 @@ static int finish(job *j) {
 
 /* ---- the run */
 
-static int open_weights(job *j) {
-  if (!j->s->options->weights) return CLI_OK;
-  rung_source source = rung_source_path(j->s->options->weights);
-  if (j->s->options->no_map) source.mode = RUNG_SOURCE_COPY;
-  rung_status status = rung_weights_open(j->s->host, &source, NULL, &j->s->error, &j->weights);
-  if (!status) status = rung_view_create(j->weights, &j->s->error, &j->view);
-  return status ? cli_fail(j->s, CLI_ON_FILE, status, NULL) : CLI_OK;
+/* A compiled file: its graph, and its weights unless others are named. */
+static int set_up_compiled(job *j, rung_program **out_program) {
+  cli_session *s = j->s;
+  if (s->options->check)
+    return cli_refuse(s, CLI_USAGE, "--check needs the graph as text; %s is compiled", s->options->model);
+  int code = cli_open_compiled(s, &j->compiled);
+  if (!code) code = cli_open_weights(s, &j->weights, &j->view);
+  if (code) return code;
+  rung_compiled_info info;
+  rung_compiled_get_info(j->compiled, &info);
+  rung_view *view = NULL;
+  rung_status status = RUNG_OK;
+  if (j->weights || info.packed) status = rung_compiled_view(j->compiled, j->weights, &s->error, &view);
+  if (!status) status = rung_compiled_program(j->compiled, &s->error, out_program);
+  rung_view_release(j->view);
+  j->view = view;
+  j->graph = rung_compiled_template(j->compiled)->graph;
+  return status ? cli_fail(s, CLI_ON_FILE, status, NULL) : CLI_OK;
 }
 
-static int set_up(job *j) {
-  int code = cli_read_graph(j->s, &j->graph);
-  if (!code) code = open_weights(j);
+static int set_up(job *j, cli_file kind) {
+  rung_program *program = NULL;
+  int code = CLI_OK;
+  if (kind == CLI_FILE_COMPILED) {
+    code = set_up_compiled(j, &program);
+  } else {
+    code = cli_read_graph(j->s, &j->graph);
+    if (!code) code = cli_open_weights(j->s, &j->weights, &j->view);
+  }
   if (!code) code = cli_bind_symbols(j->s, j->graph, &j->symbols);
   if (!code) code = cli_make_inputs(j->s, j->graph, &j->symbols, &j->inputs);
-  if (!code)
+  if (!code && program)
+    code = cli_execute_program(j->s, program, j->graph, j->view, &j->symbols, &j->inputs, &j->execution);
+  else if (!code)
     code = cli_execute_open(j->s, j->s->device, j->graph, false, j->view, &j->symbols, &j->inputs, &j->execution);
+  rung_program_release(program);
   return code;
 }
 
@@ -175,7 +197,7 @@ static int run_all(job *j) {
 int cli_run(cli_session *s) {
   cli_file kind = CLI_FILE_GRAPH;
   int code = cli_recognise(s, &kind);
-  if (!code && kind != CLI_FILE_GRAPH)
+  if (!code && kind != CLI_FILE_GRAPH && kind != CLI_FILE_COMPILED)
     code = cli_refuse(s, CLI_USAGE, "%s holds weights and no graph; rung generate runs language models",
                       s->options->model);
   if (code) return code;
@@ -183,7 +205,7 @@ int cli_run(cli_session *s) {
     return cli_refuse(s, CLI_USAGE, "--profile and --trace cannot be given together");
   job j = {.s = s, .repeat = s->options->repeat ? s->options->repeat : 1};
   j.seconds = calloc((size_t)j.repeat, sizeof *j.seconds);
-  code = j.seconds ? set_up(&j) : cli_refuse(s, CLI_NO_MEMORY, "out of memory");
+  code = j.seconds ? set_up(&j, kind) : cli_refuse(s, CLI_NO_MEMORY, "out of memory");
   if (!code && s->options->check) {
     code = cli_check_run(s, j.graph, j.view, &j.symbols, &j.inputs);
   } else if (!code) {
@@ -192,9 +214,10 @@ int cli_run(cli_session *s) {
   }
   cli_execute_close(&j.execution);
   cli_free_inputs(&j.inputs);
-  rung_graph_destroy(j.graph);
+  if (!j.compiled) rung_graph_destroy(j.graph);
   rung_view_release(j.view);
   rung_weights_release(j.weights);
+  rung_compiled_release(j.compiled);
   free(j.seconds);
   return code;
 }

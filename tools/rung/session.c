@@ -141,6 +141,23 @@ static int open_trace(cli_session *s) {
   return status ? cli_refuse(s, CLI_FAILED, "%s", s->error.message) : CLI_OK;
 }
 
+static int open_store(cli_session *s) {
+  const char *folder = s->options->store;
+  const bool stored = cli_find_flag(s->command, "--store") || cli_find_flag(s->command, "--dir");
+  if (!folder && stored) folder = getenv("RUNG_STORE");
+  if (!folder || !*folder) return CLI_OK;
+  rung_store_options o = rung_store_options_default();
+  if (s->command == CLI_CACHE) o.cap = 0; /* looking at a store changes nothing in it */
+  const rung_status status = rung_store_open(s->host, folder, &o, &s->error, &s->store);
+  return status ? cli_refuse(s, CLI_FAILED, "%s", s->error.message) : CLI_OK;
+}
+
+/* The library takes its cap of the instruction set from the environment only. */
+static void cap_target(const cli_options *o) {
+  static const char *const names[] = {"", "base", "avx2", "avx512", "neon"};
+  if (o->target) setenv("RUNG_MAX_ISA", names[o->target], 1);
+}
+
 int cli_open(cli_session *s, cli_command_id command, const cli_options *options) {
   *s = (cli_session){.command = command, .options = options};
   rung_host_options o = rung_host_options_default();
@@ -149,14 +166,18 @@ int cli_open(cli_session *s, cli_command_id command, const cli_options *options)
   o.progress = on_progress;
   o.progress_self = s;
   o.memory_budget = options->memory;
+  cap_target(options);
   rung_status status = rung_host_create(&o, &s->error, &s->host);
   if (!status) status = cli_device_open(s, options->device, &s->device);
-  return status ? cli_fail(s, CLI_ON_FLAGS, status, NULL) : open_trace(s);
+  if (status) return cli_fail(s, CLI_ON_FLAGS, status, NULL);
+  const int code = open_trace(s);
+  return code ? code : open_store(s);
 }
 
 int cli_close(cli_session *s, int code) {
   const rung_status status = rung_trace_close(s->trace, &s->error);
   if (status && !code) code = cli_refuse(s, CLI_FAILED, "%s", s->error.message);
+  rung_store_release(s->store);
   rung_device_release(s->device);
   rung_host_release(s->host);
   clear_bar();
@@ -176,6 +197,7 @@ int cli_open_model(cli_session *s, rung_model **out_model, double *out_seconds) 
   const uint64_t start = rung_trace_now();
   rung_model_options o = rung_model_options_default();
   o.quant = s->options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
+  o.store = s->store;
   const rung_source source = cli_source(s);
   const rung_status status = rung_model_open(s->device, &source, &o, &s->error, out_model);
   if (status) return cli_fail(s, CLI_ON_FILE, status, NULL);

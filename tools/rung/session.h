@@ -4,6 +4,7 @@
 #define RUNG_TOOLS_SESSION_H
 
 #include <rung/model.h>
+#include <rung/store.h>
 #include <rung/trace.h>
 
 #include "base/compiler.h"
@@ -15,6 +16,7 @@ typedef struct cli_session {
   rung_host *host;
   rung_device *device;
   rung_trace *trace; /* NULL: none wanted */
+  rung_store *store; /* of compiles; NULL: none wanted */
   rung_error error;
 } cli_session;
 

@@ -55,11 +55,26 @@ const cli_command cli_commands[CLI_COMMANDS] = {
                  "RUNG_MAX_ISA=avx2 rung env --json"},
     [CLI_CHAT] = {"chat", "interactive conversation", NULL, NULL},
     [CLI_PERPLEXITY] = {"perplexity", "perplexity of a text", NULL, NULL},
-    [CLI_COMPILE] = {"compile", "writes a compiled file", NULL, NULL},
+    [CLI_COMPILE] = {"compile", "writes a compiled file",
+                     "Optimises a text graph or a model and writes it with its ceiling: rung run then loads it and\n"
+                     "compiles nothing. With --pack the file holds its weights too, packed, and needs nothing else.\n"
+                     "It runs on other machines of the kind as well, with the kernels that these have.",
+                     "rung compile -m net.rung -o net.compiled.rung --ceiling rows=512\n"
+                     "rung compile -m model.gguf -o model.rung --pack --ubatch 64\n"
+                     "rung run model.rung -i ids=ids.npy -i offsets=offsets.npy"},
     [CLI_QUANTIZE] = {"quantize", "writes a quantised GGUF", NULL, NULL},
     [CLI_CONVERT] = {"convert", "safetensors folder to GGUF", NULL, NULL},
-    [CLI_GRAPH] = {"graph", "picture of the graph", NULL, NULL},
-    [CLI_CACHE] = {"cache", "the stored compiles", NULL, NULL},
+    [CLI_GRAPH] = {"graph", "the graph as text or as a picture",
+                   "What runs after compiling, or with --source a text graph as it stands. Text goes to standard\n"
+                   "output; -o FILE.svg or --svg draws it: a box a node, weights inside the box that reads them.",
+                   "rung graph -m net.rung\n"
+                   "rung graph -m net.rung --source -o net.svg\n"
+                   "rung graph -m model.gguf -o model.svg"},
+    [CLI_CACHE] = {"cache", "the stored compiles: list, verify, trim, clear",
+                   "rung cache list shows every entry, verify reads all of them and removes what is damaged, trim\n"
+                   "removes what was used longest ago until --max is kept, clear removes everything.",
+                   "rung cache list --dir ~/.cache/rung/compiles\n"
+                   "RUNG_STORE=/var/cache/rung rung cache trim --max 2G"},
 };
 
 #define BIT(id) (1u << CLI_##id)
@@ -74,11 +89,15 @@ enum {
   INSPECT = BIT(INSPECT),
   BENCH = BIT(BENCH),
   ENVIRONMENT = BIT(ENV),
-  TEXTS = GENERATE | LOGITS,                    /* read a prompt */
-  MODELS = GENERATE | LOGITS | INSPECT | BENCH, /* compile a language model */
+  COMPILE = BIT(COMPILE),
+  GRAPH = BIT(GRAPH),
+  CACHE = BIT(CACHE),
+  TEXTS = GENERATE | LOGITS,                                      /* read a prompt */
+  MODELS = GENERATE | LOGITS | INSPECT | BENCH | COMPILE | GRAPH, /* compile a language model */
   GRAPHS = MODELS | RUNS | EMBED,
   OPENS = GRAPHS | TOKENIZE,
-  EVERY = OPENS | ENVIRONMENT
+  STORES = GENERATE | LOGITS | BENCH | EMBED | RUNS,
+  EVERY = OPENS | ENVIRONMENT | CACHE
 };
 
 /* clang-format off */
@@ -125,7 +144,17 @@ const cli_flag cli_flags[] = {
     {RUNS, 0, "--input", "-i", CLI_TEXT, "NAME=FILE.npy", PLACE(inputs), .repeat = true, .doc = "an input; may be repeated"},
     {RUNS | INSPECT, 0, "--bind", NULL, CLI_TEXT, "SYMBOL=N", PLACE(bindings), .repeat = true, .doc = "the value of a symbol; may be repeated"},
     {BENCH, 0, "--bind", NULL, CLI_TEXT, "SYMBOL=N,N", PLACE(bindings), .repeat = true, .doc = "values of a text graph's symbol; may be repeated"},
-    {RUNS | BENCH, 0, "--weights", NULL, CLI_TEXT, "FILE", PLACE(weights), .doc = "a GGUF or safetensors file, or a folder, with the weights that the graph names"},
+    {COMPILE, 0, "--output", "-o", CLI_TEXT, "FILE.rung", PLACE(output), .required = true, .doc = "where to write it"},
+    {COMPILE, 0, "--ceiling", NULL, CLI_TEXT, "SYMBOL=N", PLACE(bindings), .repeat = true, .doc = "the largest value of a symbol; may be repeated. Default: of a text graph what it declares, of a model --ubatch"},
+    {COMPILE, 0, "--target", NULL, CLI_CHOICE, "native|base|avx2|avx512|neon", PLACE(target), .standard = "native", .doc = "the instruction set to compile for, at most this machine's"},
+    {COMPILE, 0, "--pack", NULL, CLI_SWITCH, .value = NULL, PLACE(pack), .doc = "put the weights into the file, packed"},
+    {GRAPH, 0, "--output", "-o", CLI_TEXT, "FILE.svg", PLACE(output), .doc = "write a picture there"},
+    {GRAPH, 0, "--svg", NULL, CLI_SWITCH, .value = NULL, PLACE(svg), .doc = "a picture on standard output"},
+    {GRAPH, 0, "--source", NULL, CLI_SWITCH, .value = NULL, PLACE(source), .doc = "a text graph as it stands, not compiled"},
+    {CACHE, 0, "--dir", NULL, CLI_TEXT, "DIR", PLACE(store), .doc = "the folder; default: RUNG_STORE"},
+    {CACHE, 0, "--max", NULL, CLI_BYTES, "BYTES", PLACE(most), .doc = "trim: what may stay, e.g. 2G"},
+    {STORES, 0, "--store", NULL, CLI_TEXT, "DIR", PLACE(store), .doc = "look for compiles and packed weights there and keep them, so that later starts make neither; default: RUNG_STORE, else nowhere"},
+    {RUNS | BENCH | COMPILE, 0, "--weights", NULL, CLI_TEXT, "FILE", PLACE(weights), .doc = "a GGUF or safetensors file, or a folder, with the weights that the graph names"},
     {RUNS | BENCH, 0, "--repeat", NULL, CLI_COUNT, "N", PLACE(repeat), .lo = 1, .hi = 1e6, .standard = NULL, .doc = "measured runs; default: run 1, bench 5"},
     {RUNS, 0, "--check", NULL, CLI_SWITCH, .value = NULL, PLACE(check), .doc = "compare outputs, then each step, with the reference device"},
     {RUNS, 0, "--profile", NULL, CLI_SWITCH, .value = NULL, PLACE(profile), .doc = "time by op and kernel"},
@@ -168,6 +197,7 @@ const cli_variable cli_variables[] = {
     {"RUNG_THREADS", "most threads, where -t is not given"},
     {"RUNG_MAX_ISA", "cap of the instruction set: base, avx2, avx512, neon"},
     {"RUNG_TRACE", "file for a trace, where --trace is not given"},
+    {"RUNG_STORE", "folder of stored compiles, where --store or --dir is not given"},
 };
 const int cli_variable_count = (int)(sizeof cli_variables / sizeof cli_variables[0]);
 

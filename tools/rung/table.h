@@ -26,13 +26,13 @@ typedef enum cli_command_id {
   CLI_INSPECT,
   CLI_BENCH,
   CLI_ENV,
-  CLI_CHAT, /* from here on: known by name, not there yet */
-  CLI_PERPLEXITY,
   CLI_COMPILE,
-  CLI_QUANTIZE,
-  CLI_CONVERT,
   CLI_GRAPH,
   CLI_CACHE,
+  CLI_CHAT, /* from here on: known by name, not there yet */
+  CLI_PERPLEXITY,
+  CLI_QUANTIZE,
+  CLI_CONVERT,
   CLI_COMMANDS
 } cli_command_id;
 
