@@ -67,7 +67,14 @@ rung_dim rung_planner_bytes(rung_planner *p, const rung_value_type *type) {
   rung_dim elements = rung_dims_constant(p->dims, 1);
   for (int i = 0; i < type->rank; i++) elements = rung_dims_mul(p->dims, elements, type->extent[i]);
   if (row->block > 1) {
-    /* Rows are whole blocks (a shape rule), so the division is exact and vanishes where extents are constant. */
+    /* Rows are whole blocks, so the division is exact and vanishes where extents are constant. */
+    int64_t elements_of_row;
+    if (rung_dims_is_constant(p->dims, type->extent[type->rank - 1], &elements_of_row) &&
+        elements_of_row % row->block) {
+      rung_planner_fail(p, RUNG_UNSUPPORTED, "plan: rows of %lld %s elements are no whole blocks of %d",
+                        (long long)elements_of_row, row->name, row->block);
+      return (rung_dim){0};
+    }
     const rung_dim last = rung_dims_div(p->dims, type->extent[type->rank - 1], rung_dims_constant(p->dims, row->block));
     elements = last;
     for (int i = 0; i < type->rank - 1; i++) elements = rung_dims_mul(p->dims, elements, type->extent[i]);
