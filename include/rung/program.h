@@ -152,9 +152,10 @@ typedef struct rung_rows {
 } rung_rows;
 RUNG_API RUNG_CHECKED rung_status rung_context_set_rows(rung_context *context, const rung_rows *rows, int32_t count);
 
-/* Runs. After RUNG_OK, outputs hold the results and states have advanced; after anything else, outputs are undefined
- * and states hold what they held before. Compiles nothing; within sizes and lengths already reached it calls no
- * allocator. */
+/* Runs. After RUNG_OK, outputs hold the results and states have advanced; after anything else, a cancel included, outputs
+ * are undefined and every state holds what it held before, bit for bit: lengths of key/value states have not moved (rows
+ * that had left a window may be gone), and what the run wrote of dense states is put back. Compiles nothing; within
+ * sizes and lengths already reached it calls no allocator. */
 RUNG_API RUNG_CHECKED rung_status rung_context_run(rung_context *context);
 /* Ends the run that is going on within one step; from any thread. The run returns RUNG_CANCELLED. Between two runs
  * there is nothing to end: the next one is not affected. */

@@ -236,6 +236,8 @@ rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_nod
   uint32_t *capture;
   RUNG_TRY(
       settle_captures(p, scope, node, FIRST + (uint32_t)((const rung_loop_attrs *)node->attrs)->carried, &capture));
+  for (int64_t j = 0; j < ((const rung_loop_attrs *)node->attrs)->carried; j++)
+    RUNG_TRY(rung_planner_keep(p, scope, node, FIRST + (uint32_t)j));
   const uint32_t step = rung_planner_step(p, RUNG_STEP_LOOP, node->op, node->attrs, node->label);
   const uint32_t at = RUNG_PUSH(p, loop), block = RUNG_PUSH(p, block);
   if (step == RUNG_NONE || at == RUNG_NONE || block == RUNG_NONE) return p->status;
@@ -248,7 +250,9 @@ rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_nod
   loop.condition_in_ref = scalar_buffer(p, RUNG_TYPE_BOOL);
   if (p->status) return p->status;
   const uint32_t first = p->plan->steps;
+  p->loops++;
   RUNG_TRY(plan_body(p, scope, node, capture, &loop));
+  p->loops--;
   p->plan->loop[at] = loop;
   p->plan->block[block] = (rung_block){first, p->plan->steps};
   p->plan->step[step].loop = at;

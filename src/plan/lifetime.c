@@ -56,6 +56,10 @@ static void collect(const rung_plan *plan, uses *u) {
     const rung_step *step = &plan->step[s];
     for (uint32_t r = step->in; r < step->in + step->n_in; r++) touch(u, plan->ref[r].root, s);
     for (uint32_t r = step->out; r < step->out + step->n_out; r++) touch(u, plan->ref[r].root, s);
+    /* What is kept, and where it belongs, is needed until nothing can fail any more. */
+    if (step->kind != RUNG_STEP_KEEP) continue;
+    for (uint32_t r = step->in; r < step->in + step->n_in; r++) touch(u, plan->ref[r].root, plan->steps);
+    touch(u, plan->ref[step->out].root, plan->steps);
   }
   for (uint32_t i = 0; i < plan->inputs; i++)
     touch(u, plan->input[i].root, 0), touch(u, plan->input[i].root, plan->steps);

@@ -47,7 +47,15 @@ typedef struct rung_buffer {
   uint8_t place;
 } rung_buffer;
 
-typedef enum rung_step_kind { RUNG_STEP_KERNEL, RUNG_STEP_IF, RUNG_STEP_LOOP, RUNG_STEP_BIND } rung_step_kind;
+/* KEEP: in[0] is a dense state that is about to be written, out[0] takes what a failed run puts back: all of it, or with
+ * in[1] the rows from these positions on, out[0].extent[1] for each entry of the batch. Never inside a loop. */
+typedef enum rung_step_kind {
+  RUNG_STEP_KERNEL,
+  RUNG_STEP_IF,
+  RUNG_STEP_LOOP,
+  RUNG_STEP_BIND,
+  RUNG_STEP_KEEP
+} rung_step_kind;
 
 typedef struct rung_variant {
   const rung_kernel *kernel;

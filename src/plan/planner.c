@@ -230,6 +230,7 @@ static rung_status kernel_node(rung_planner *p, rung_scope *scope, const rung_no
   if (node->n_in > MAX_OPERANDS || node->results > MAX_OPERANDS)
     return rung_planner_fail(p, RUNG_UNSUPPORTED, "%s: %s has %u operands, at most %d are planned", where(node),
                              node->op->name, node->n_in, MAX_OPERANDS);
+  if (node->op->flags & RUNG_OP_EFFECT) RUNG_TRY(rung_planner_keep(p, scope, node, 0));
   rung_match match;
   rung_match_init(&match, scope->graph, node);
   /* Copies of irregular operands must come before the step, so kernels are chosen on a probe first. */

@@ -17,6 +17,7 @@ typedef struct rung_planner {
   uint32_t uppers, lower_capacity, upper_capacity;
   uint32_t *weight_table; /* by hash of the name: index of plan->weight plus 1 */
   uint32_t weight_places;
+  uint32_t loops;     /* that are being planned around here */
   rung_status status; /* sticky */
 } rung_planner;
 
@@ -53,6 +54,10 @@ void rung_ref_value_type(const rung_ref *ref, rung_value_type *out_type);
 /* control.c */
 rung_status rung_planner_if(rung_planner *p, rung_scope *scope, const rung_node *node);
 rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_node *node);
+
+/* keep.c: a step that keeps what the dense state at `operand` holds, which the node is about to write; none for other
+ * states. */
+rung_status rung_planner_keep(rung_planner *p, const rung_scope *scope, const rung_node *node, uint32_t operand);
 
 /* lifetime.c: in-place merging, lifetimes, bounds. */
 rung_status rung_planner_lifetimes(rung_planner *p);

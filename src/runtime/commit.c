@@ -53,6 +53,7 @@ rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
                 " were held when the budget of %" PRIu64 " bytes was reached",
                 need, now->scratch, held, rung_host_budget(c->host));
     now->valid = false;
+    rung_context_put_back(c); /* from pages that may go now */
     rung_context_trim(c);
   }
   return status;

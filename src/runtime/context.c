@@ -20,6 +20,7 @@ static void drop_program(rung_context *c) {
   rung_host_free(c->host, RUNG_MEMORY_host, c->input, (plan->inputs + 1) * sizeof *c->input);
   rung_host_free(c->host, RUNG_MEMORY_host, c->output, (plan->outputs + 1) * sizeof *c->output);
   c->resolved_memory = NULL;
+  rung_context_drop_kept(c);
   rung_host_free(c->host, RUNG_MEMORY_host, c->result, (plan->outputs + 1) * sizeof *c->result);
   c->root = NULL;
   c->result = NULL;
@@ -165,6 +166,7 @@ static rung_status use(rung_context *c, rung_program *program) {
   for (int i = 0; i < RUNG_REMEMBERED; i++) rung_resolved_carve(&c->resolved[i], plan, &cursor);
   RUNG_TRY(reserve(&c->arena, c->host, RUNG_MEMORY_activations, plan->arena_bytes, e));
   RUNG_TRY(reserve(&c->scratch, c->host, RUNG_MEMORY_scratch, plan->scratch_bytes, e));
+  RUNG_TRY(rung_context_make_kept(c));
   RUNG_TRY(point_roots(c));
   c->root_stamp++;
   c->commit_stamp++;
@@ -380,48 +382,52 @@ static rung_status grow_states(rung_context *c, const int32_t *offsets, const in
   return RUNG_OK;
 }
 
-rung_status rung_context_run(rung_context *c) {
-  RUNG_TRY(rung_context_ready(c));
+/* The rows of a run by sequence, where the graph has key/value states. */
+typedef struct run_rows {
+  const int32_t *offsets, *slot;
+  int64_t n;
+} run_rows;
+
+static rung_status prepare(rung_context *c, rung_resolved **out_now, run_rows *rows) {
   const rung_plan *plan = c->program->plan;
-  atomic_store(&c->cancel, 0);
   int64_t symbol[RUNG_MAX_SYMBOLS];
   RUNG_TRY(rung_context_solve(c, symbol));
-  rung_resolved *now;
-  RUNG_TRY(resolved_for(c, symbol, &now));
-  RUNG_TRY(rung_context_check_extents(c, now));
-  RUNG_TRY(check_outputs(c, now));
-  RUNG_TRY(rung_context_place(c, now));
-  const bool ragged = plan->ragged[0] != RUNG_NONE;
-  const int32_t *offsets = NULL, *slot = NULL;
-  int64_t n = 0;
-  if (ragged) {
-    RUNG_TRY(rung_context_check_rows(c));
-    RUNG_TRY(rung_context_check_total(c, now));
-    offsets = c->input[plan->ragged[0]].tensor.data;
-    slot = c->input[plan->ragged[1]].tensor.data;
-    n = c->input[plan->ragged[1]].tensor.extent[0];
-    RUNG_TRY(grow_states(c, offsets, slot, n));
-  }
+  RUNG_TRY(resolved_for(c, symbol, out_now));
+  RUNG_TRY(rung_context_check_extents(c, *out_now));
+  RUNG_TRY(check_outputs(c, *out_now));
+  RUNG_TRY(rung_context_place(c, *out_now));
+  if (plan->ragged[0] == RUNG_NONE) return RUNG_OK;
+  RUNG_TRY(rung_context_check_rows(c));
+  RUNG_TRY(rung_context_check_total(c, *out_now));
+  rows->offsets = c->input[plan->ragged[0]].tensor.data;
+  rows->slot = c->input[plan->ragged[1]].tensor.data;
+  rows->n = c->input[plan->ragged[1]].tensor.extent[0];
+  return RUNG_OK;
+}
+
+static rung_status steps(rung_context *c, rung_resolved *now, const run_rows *rows) {
+  RUNG_TRY(grow_states(c, rows->offsets, rows->slot, rows->n));
   if (now->commit_stamp != c->commit_stamp) RUNG_TRY(rung_context_commit(c, now));
   rung_context_copy_inputs(c, now);
   rung_table *table = begin_generation(c);
   if (now->root_stamp != c->root_stamp) {
-    rung_resolve_bases(plan, now, c->root);
+    rung_resolve_bases(c->program->plan, now, c->root);
     now->root_stamp = c->root_stamp;
   }
   const uint64_t counter = c->random[1];
   rung_status status = rung_run_steps(c, now);
   rung_table_release(table);
   if (!status) status = rung_context_copy_outputs(c, now);
-  if (status) {
-    now->valid = false;
-    c->random[1] = counter;
-    return status;
-  }
-  for (int64_t i = 0; i < n; i++) c->state->length[slot[i]] += offsets[i + 1] - offsets[i];
-  for (uint32_t i = 0; i < plan->outputs; i++) {
+  if (!status) return RUNG_OK;
+  now->valid = false;
+  c->random[1] = counter;
+  return status;
+}
+
+static void take_results(rung_context *c, const rung_resolved *now) {
+  for (uint32_t i = 0; i < c->program->plan->outputs; i++) {
     rung_tensor *t = &c->result[i];
-    const rung_plan_output *out = &plan->output[i];
+    const rung_plan_output *out = &c->program->plan->output[i];
     *t = (rung_tensor){.type = out->type.type, .rank = out->type.rank, .data = c->root[out->root]};
     for (int a = 0; a < t->rank; a++) t->extent[a] = now->dim[out->type.extent[a].id];
     if (c->output[i].copy) {
@@ -429,6 +435,23 @@ rung_status rung_context_run(rung_context *c) {
       rung_buffer_strides(&c->output[i].tensor, t->stride);
     }
   }
+}
+
+rung_status rung_context_run(rung_context *c) {
+  RUNG_TRY(rung_context_ready(c));
+  atomic_store(&c->cancel, 0);
+  rung_resolved *now;
+  run_rows rows = {0};
+  c->kept_count = 0;
+  RUNG_TRY(prepare(c, &now, &rows));
+  const rung_status status = steps(c, now, &rows);
+  if (status) {
+    rung_context_put_back(c);
+    for (int64_t i = 0; i < rows.n; i++) rung_state_give_back(c->state, rows.slot[i]);
+    return status;
+  }
+  for (int64_t i = 0; i < rows.n; i++) c->state->length[rows.slot[i]] += rows.offsets[i + 1] - rows.offsets[i];
+  take_results(c, now);
   return RUNG_OK;
 }
 

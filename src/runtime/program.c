@@ -222,7 +222,7 @@ static void print_ref(const rung_plan *plan, const rung_ref *ref, rung_text *out
 }
 
 static void print_step(const rung_plan *plan, uint32_t s, rung_text *out) {
-  static const char *const kinds[] = {"kernel", "if", "loop", "bind"};
+  static const char *const kinds[] = {"kernel", "if", "loop", "bind", "keep"};
   const rung_step *step = &plan->step[s];
   rung_text_printf(out, "%4u %-6s %-18s", s, kinds[step->kind], step->op ? step->op->name : "");
   for (uint32_t i = 0; i < step->n_in; i++) {

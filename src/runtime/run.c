@@ -175,6 +175,10 @@ static rung_status walk_block(walk *w, uint32_t first, uint32_t end) {
         RUNG_TRY(bind_step(w, step));
         s++;
         break;
+      case RUNG_STEP_KEEP:
+        rung_context_keep(w->c, w->now, step);
+        s++;
+        break;
     }
   }
   return RUNG_OK;

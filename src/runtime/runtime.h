@@ -89,6 +89,7 @@ typedef struct rung_bound {
   bool roomy; /* the extents are those of a larger buffer */
 } rung_bound;
 
+typedef struct rung_kept rung_kept;
 struct rung_context {
   rung_host *host;
   rung_template *template_;
@@ -109,6 +110,8 @@ struct rung_context {
   rung_bound *input, *output;
   rung_tensor *result;              /* of the last run, by output */
   int64_t extent[RUNG_MAX_SYMBOLS]; /* set by the caller, RUNG_UNBOUND otherwise */
+  rung_kept *kept; /* what the run going on has put aside of dense states; room for each keep step of the plan */
+  uint32_t kept_count, kept_room;
   atomic_int cancel;
   uint64_t random[2];
   rung_step_fn *on_step;
@@ -159,6 +162,11 @@ void rung_context_copy_inputs(rung_context *context, const rung_resolved *now);
 rung_status rung_context_copy_outputs(rung_context *context, const rung_resolved *now);
 /* Strides of a tensor, dense ones where it has none. */
 void rung_buffer_strides(const rung_tensor *tensor, int64_t *out_stride);
+/* Keep steps, and putting back (keep.c): dense states hold afterwards what they held before the run. */
+rung_status rung_context_make_kept(rung_context *context);
+void rung_context_drop_kept(rung_context *context);
+void rung_context_keep(rung_context *context, const rung_resolved *now, const rung_step *step);
+void rung_context_put_back(rung_context *context);
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
 /* Commits what a binding needs; over the budget: a refusal, and the memory of the binding before (commit.c). */
