@@ -45,6 +45,6 @@ macro(rung_optional name module library header purpose)
   endif()
 endmacro()
 
-rung_optional(JANSSON jansson jansson jansson.h "JSON: safetensors, tokenizer.json, --json")
+rung_optional(JANSSON jansson jansson jansson.h "a second reader of JSON in tests")
 rung_optional(PCRE2 libpcre2-8 pcre2-8 pcre2.h "byte-level BPE pre-tokenisers")
 rung_optional(UTF8PROC libutf8proc utf8proc utf8proc.h "Unicode normalisation in tokenisers")

@@ -19,7 +19,7 @@ static const struct {
   const char *name, *doc;
   bool there;
 } libraries[] = {
-    {"jansson", "JSON files", RUNG_HAVE_JANSSON},
+    {"jansson", "JSON in tests", RUNG_HAVE_JANSSON},
     {"pcre2", "byte-level BPE tokenisers", RUNG_HAVE_PCRE2},
     {"utf8proc", "Unicode normalisation", RUNG_HAVE_UTF8PROC},
 };
