@@ -194,7 +194,7 @@ static inline const char *aot_path(const char *name) {
   static char path[4][512];
   static int turn;
   char *out = path[turn++ % 4];
-  snprintf(out, sizeof path[0], "%s/%s", aot_folder(), name);
+  snprintf(out, sizeof path[0], "%.120s/%.300s", aot_folder(), name);
   return out;
 }
 static inline void aot_clean(void) {
