@@ -184,6 +184,9 @@ def group_long(counts, limit):
     if build(counts, "ci", "release", limit):
         fetch_models(counts)
         ctest(counts, "release", limit, ["-L", "^long$"], tag="-long")
+        status, text = run("embeddings", [sys.executable, "scripts/oracle/bert.py", "minilm", "--rung", "build/release/rung", "--lines", "1000"], limit)
+        counts.add("a thousand embeddings against the oracle", OUTCOME.get(status, "Failed"))
+        tail(text, 1)
 
 
 def group_coverage(counts, limit):
