@@ -108,8 +108,8 @@ RUNG_API RUNG_CHECKED rung_status rung_context_create(rung_template *template_, 
                                                       rung_context **out_context);
 RUNG_API void rung_context_destroy(rung_context *context);
 /* Another context that goes on where this one is: the same template (and with it policy), view and program, the same
- * options, the random generator where it stands, a copy of the states with all they hold (rung_state_clone), and the
- * extents that were set. Inputs and outputs are bound anew, results are not taken along, nor is the trace. Both
+ * options, the random generator where it stands, a copy of the states with all they hold (rung_state_clone), the feeds,
+ * and the extents that were set. Inputs and outputs are bound anew, results are not taken along, nor is the trace. Both
  * contexts are independent afterwards: for each the next run gives the same bits. Called by the context's thread. */
 RUNG_API RUNG_CHECKED rung_status rung_context_clone(const rung_context *context, rung_error *error,
                                                      rung_context **out_context);
@@ -162,6 +162,38 @@ RUNG_API RUNG_CHECKED rung_status rung_context_run(rung_context *context);
 RUNG_API void rung_context_cancel(rung_context *context);
 /* The result of the last run: actual extents, dense; borrowed until the next run or use. */
 RUNG_API RUNG_CHECKED rung_status rung_context_output(rung_context *context, int slot, rung_tensor *out_tensor);
+/* Feeds: for programs in the "output row to input row" style, which give the new rows of their caches as outputs. Each
+ * is a pair of an output and a dense state [batch, capacity, row...] (rank 2 or more; a row may be one number), by name;
+ * any number of them, also several of one output. They belong to the context: they stay when another program is used,
+ * and clones have them.
+ *
+ * One call folds the rows of all of them into the states. An output's rows are as many as it has numbers by the state's
+ * row, whatever its rank. Everything is checked before the first row moves: RUNG_NOT_FOUND for an unknown output or
+ * state, RUNG_OUT_OF_RANGE for a row past the capacity or an entry past the batch, RUNG_SHAPE_MISMATCH for an output
+ * with other rows than the call says, RUNG_INVALID_ARGUMENT before a run has succeeded. No entries, or rows of no
+ * numbers: nothing is done.
+ *
+ * An output may be bound to the memory of its state: then a fold is a move inside it, nothing where the row stays, and
+ * RUNG_INVALID_ARGUMENT where the two differ in rows for each entry, or the output begins elsewhere inside the state. */
+RUNG_API RUNG_CHECKED rung_status rung_context_add_feed(rung_context *context, const char *output, const char *state);
+/* Row `source` of each output into row `row` of its state's first entry: batch 1. */
+RUNG_API RUNG_CHECKED rung_status rung_context_feed_row(rung_context *context, int64_t source, int64_t row);
+/* Outputs [batch, row...] of one row an entry, into row `row` of each. */
+RUNG_API RUNG_CHECKED rung_status rung_context_feed_batch(rung_context *context, int64_t batch, int64_t row);
+/* Outputs that are whole caches [batch, capacity, row...], whose capacity may be another than the state's: row `source` of
+ * each entry into row `row`. */
+RUNG_API RUNG_CHECKED rung_status rung_context_feed_cache(rung_context *context, int64_t batch, int64_t capacity,
+                                                          int64_t source, int64_t row);
+/* Outputs [sequences, row...]: the row of sequence i into row rows[i] of entry i. */
+RUNG_API RUNG_CHECKED rung_status rung_context_feed_ragged(rung_context *context, const int64_t *rows,
+                                                           int64_t sequences);
+/* The other kind: the output as it is, into a state of its rank, behind every run that succeeds. The first two axes may
+ * be shorter than the state's: then so many entries and rows are written (the actual ones, where an extent was set), the
+ * others stay. Where they do not fit, the run fails and changes nothing. */
+RUNG_API RUNG_CHECKED rung_status rung_context_add_whole_feed(rung_context *context, const char *output,
+                                                              const char *state);
+RUNG_API void rung_context_clear_feeds(rung_context *context); /* of both kinds */
+RUNG_API int rung_context_feeds(const rung_context *context);  /* how many there are */
 /* Gives memory beyond the last binding back. */
 RUNG_API void rung_context_trim(rung_context *context);
 RUNG_API void rung_context_set_seed(rung_context *context, uint64_t seed);

@@ -109,7 +109,7 @@ RUNG_API RUNG_CHECKED rung_status rung_state_restore(rung_state *state, int32_t 
                                                      rung_error *error);
 
 RUNG_API uint64_t rung_state_bytes(const rung_state *state); /* committed */
-/* Bytes that copies and shifts have moved so far; runs, and going to another program, move none. */
+/* Bytes that copies, shifts and feeds have moved so far; runs, and going to another program, move none. */
 RUNG_API uint64_t rung_state_moved(const rung_state *state);
 
 #ifdef __cplusplus

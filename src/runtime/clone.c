@@ -51,6 +51,11 @@ rung_status rung_context_clone(const rung_context *c, rung_error *error, rung_co
   /* All that a caller set and that outlives a run goes along here. */
   memcpy(copy->random, c->random, sizeof copy->random);
   memcpy(copy->extent, c->extent, sizeof copy->extent);
+  if ((status = rung_context_copy_feeds(copy, c))) {
+    rung_fail(error, status, "%s", rung_context_message(copy));
+    rung_context_destroy(copy);
+    return status;
+  }
   if (c->program && (status = rung_context_use(copy, c->program))) {
     rung_fail(error, status, "%s", rung_context_message(copy));
     rung_context_destroy(copy);

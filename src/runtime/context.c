@@ -21,6 +21,7 @@ static void drop_program(rung_context *c) {
   rung_host_free(c->host, RUNG_MEMORY_host, c->output, (plan->outputs + 1) * sizeof *c->output);
   c->resolved_memory = NULL;
   rung_context_drop_kept(c);
+  c->ran = false;
   rung_host_free(c->host, RUNG_MEMORY_host, c->result, (plan->outputs + 1) * sizeof *c->result);
   c->root = NULL;
   c->result = NULL;
@@ -63,6 +64,7 @@ rung_status rung_context_create(rung_template *t, rung_view *view, rung_state *s
 void rung_context_destroy(rung_context *c) {
   if (!c) return;
   drop_program(c);
+  rung_context_clear_feeds(c);
   rung_region_finish(&c->arena);
   rung_region_finish(&c->scratch);
   rung_state_release(c->state);
@@ -443,15 +445,18 @@ rung_status rung_context_run(rung_context *c) {
   rung_resolved *now;
   run_rows rows = {0};
   c->kept_count = 0;
+  c->ran = false;
   RUNG_TRY(prepare(c, &now, &rows));
-  const rung_status status = steps(c, now, &rows);
+  rung_status status = steps(c, now, &rows);
+  if (!status) take_results(c, now);
+  if (!status) status = rung_context_feed_whole(c);
   if (status) {
     rung_context_put_back(c);
     for (int64_t i = 0; i < rows.n; i++) rung_state_give_back(c->state, rows.slot[i]);
     return status;
   }
   for (int64_t i = 0; i < rows.n; i++) c->state->length[rows.slot[i]] += rows.offsets[i + 1] - rows.offsets[i];
-  take_results(c, now);
+  c->ran = true;
   return RUNG_OK;
 }
 

@@ -90,6 +90,7 @@ typedef struct rung_bound {
 } rung_bound;
 
 typedef struct rung_kept rung_kept;
+typedef struct rung_feed rung_feed;
 struct rung_context {
   rung_host *host;
   rung_template *template_;
@@ -112,6 +113,10 @@ struct rung_context {
   int64_t extent[RUNG_MAX_SYMBOLS]; /* set by the caller, RUNG_UNBOUND otherwise */
   rung_kept *kept; /* what the run going on has put aside of dense states; room for each keep step of the plan */
   uint32_t kept_count, kept_room;
+  rung_feed *feed; /* outlive programs */
+  uint32_t feeds;
+  size_t feed_room;
+  bool ran; /* the results are those of a run */
   atomic_int cancel;
   uint64_t random[2];
   rung_step_fn *on_step;
@@ -167,6 +172,9 @@ rung_status rung_context_make_kept(rung_context *context);
 void rung_context_drop_kept(rung_context *context);
 void rung_context_keep(rung_context *context, const rung_resolved *now, const rung_step *step);
 void rung_context_put_back(rung_context *context);
+/* Feeds (feed.c): those of whole outputs behind a run, and all of them for a clone. */
+rung_status rung_context_feed_whole(rung_context *context);
+rung_status rung_context_copy_feeds(rung_context *to, const rung_context *from);
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
 /* Commits what a binding needs; over the budget: a refusal, and the memory of the binding before (commit.c). */
