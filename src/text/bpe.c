@@ -85,7 +85,7 @@ static int32_t find_result(const bpe *b, const rung_vocab *vocab, uint32_t r, co
   if (likely < vocab->count && vocab->spans[likely].length == length &&
       memcmp(rung_vocab_text(vocab, likely), text, length) == 0)
     return (int32_t)likely;
-  return rung_vocab_find(vocab, text, length);
+  return rung_vocab_find_word(vocab, text, length);
 }
 
 static rung_status read_merge(bpe *b, const rung_vocab *vocab, const rung_tokenizer_desc *desc, uint32_t r,
@@ -104,8 +104,8 @@ static rung_status read_merge(bpe *b, const rung_vocab *vocab, const rung_tokeni
   const char *second = text + left + 1;
   const size_t right = length - left - 1;
   const pair p = {rung_vocab_find_word(vocab, text, left), rung_vocab_find_word(vocab, second, right)};
-  if (p.left < 0 || p.right < 0 || left + right > vocab->longest)
-    return refuse_merge(desc, r, "names a token that the vocabulary lacks", error);
+  if (p.left < 0 || p.right < 0) return refuse_merge(desc, r, "names a token that the vocabulary lacks", error);
+  if (left + right > vocab->longest) return refuse_merge(desc, r, "makes a token that the vocabulary lacks", error);
   memcpy(joined, text, left);
   memcpy(joined + left, second, right);
   const int32_t result = find_result(b, vocab, r, joined, left + right);
