@@ -116,6 +116,7 @@ RUNG_API RUNG_CHECKED rung_status rung_store_trim(rung_store *store, uint64_t by
 RUNG_API RUNG_CHECKED rung_status rung_compiled_write(rung_program *program, rung_view *view, const char *path,
                                                       rung_error *error);
 
+/* Belongs to one thread at a time; templates, programs and views made of it may be shared. */
 typedef struct rung_compiled rung_compiled;
 /* Opens such a file, an entry of a store as well, for a device: one of another kind is RUNG_UNSUPPORTED, as is a graph
  * that this device has no kernels for, which says what is missing. Damage is RUNG_CORRUPT_FILE with the offset. */

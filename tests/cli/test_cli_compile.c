@@ -107,6 +107,24 @@ static void test_store(void) {
     CHECK(same_files(tool_file("plain.npy"), tool_file("cold.npy")));
     CHECK(same_files(tool_file("plain.npy"), tool_file("warm.npy")));
   }
+  for (int i = 0; i < 3; i++) { /* vectors as well */
+    char store[300] = "";
+    if (i) snprintf(store, sizeof store, "--store '%s'", tool_file("store"));
+    EXPECT(0, NULL, "embed -m " TINY "bert --ids " TINY "encoder.ids -o '%s' %s",
+           tool_file(i == 0   ? "plain.npy"
+                     : i == 1 ? "cold.npy"
+                              : "warm.npy"),
+           store);
+  }
+  CHECK(same_files(tool_file("plain.npy"), tool_file("cold.npy")));
+  CHECK(same_files(tool_file("plain.npy"), tool_file("warm.npy")));
+  setenv("RUNG_MAX_ISA", "base", 1); /* another machine at the same folder */
+  EXPECT(0, NULL, "logits -m " LLAMA " --ids '%s' -o '%s'", tool_file("ids"), tool_file("plain.npy"));
+  for (int i = 0; i < 2; i++)
+    EXPECT(0, NULL, "logits -m " LLAMA " --ids '%s' -o '%s' --store '%s'", tool_file("ids"), tool_file("warm.npy"),
+           tool_file("store"));
+  unsetenv("RUNG_MAX_ISA");
+  CHECK(same_files(tool_file("plain.npy"), tool_file("warm.npy")));
   tool_result r = tool("cache list --dir '%s' --json", tool_file("store"));
   CHECK(r.code == 0 && strstr(r.err, " entries, ") && json_lines_have(r.out, "name kind bytes used device"));
   CHECK(strstr(r.out, "\"template\"") && strstr(r.out, "\"pack\"") && strstr(r.out, "\"known\""));
@@ -115,7 +133,7 @@ static void test_store(void) {
   char command[600];
   snprintf(command, sizeof command, "for f in '%s'/*.pack; do printf x >>\"$f\"; done", tool_file("store"));
   CHECK(system(command) == 0);
-  EXPECT(0, "2 entries removed", "cache verify --dir '%s'", tool_file("store"));
+  EXPECT(0, "3 entries removed", "cache verify --dir '%s'", tool_file("store"));
   EXPECT(0, NULL, "logits -m " LLAMA " --ids '%s' -o '%s' --store '%s'", tool_file("ids"), tool_file("warm.npy"),
          tool_file("store"));
   EXPECT(0, NULL, "cache trim --max 1K --dir '%s'", tool_file("store"));
