@@ -20,6 +20,7 @@ _rung() {
     generate:--top-p) return ;;
     generate:--min-p) return ;;
     generate:--seed|generate:-s) return ;;
+    generate:--keep) return ;;
     generate:--stop) return ;;
     generate:--store) compopt -o default; return ;;
     generate:--threads|generate:-t) return ;;
@@ -123,7 +124,7 @@ _rung() {
   esac
   if [ -z "$words" ]; then
     case $command in
-      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --seed -s --ignore-eos --stop --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --seed -s --keep --ignore-eos --stop --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       tokenize) words=" --model -m --decode --no-special --no-bos --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       logits) words=" --model -m --prompt -p --file -f --ids --ubatch --kv --output -o --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       embed) words=" --model -m --file -f --ids --output -o --pool --no-normalize --truncate --prefix --dims --ctx-size -c --ubatch --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;

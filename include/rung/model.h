@@ -97,6 +97,13 @@ typedef struct rung_generate_options {
   rung_type kv;      /* F32 or F16; default F16 */
   int64_t logits;    /* most rows whose logits one run gives; 0: one for each sequence */
   int threads;       /* 0: the device's */
+  /* What happens when a sequence has filled its context: nothing follows it (false), or the oldest half of what is behind
+   * its first `keep` positions is forgotten and the text goes on (rung_state_shift; RUNG_UNSUPPORTED where the model's
+   * keys cannot be turned back). keep is less than the context. A window that no longer holds what the kept positions
+   * need makes it forget fewer, and ends the step with RUNG_UNSUPPORTED where not even one can go. */
+  bool shift;
+  int64_t keep;
+  int64_t blocks; /* as in rung_state_options: 0, or how many blocks of 64 positions the slots share */
 } rung_generate_options;
 RUNG_API rung_generate_options rung_generate_options_default(void);
 /* Compiles the model's graph for these sizes, unless that was done before, and packs weights that are not packed yet.
@@ -122,7 +129,8 @@ RUNG_API rung_sample_options rung_sample_options_default(void);
 RUNG_API RUNG_CHECKED rung_status rung_generator_sampling(rung_generator *generator, int32_t slot,
                                                           const rung_sample_options *options);
 
-/* Gives a slot more text to read before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they pass the context. */
+/* Gives a slot more text to read before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they pass the context, which
+ * with `shift` no text does. */
 RUNG_API RUNG_CHECKED rung_status rung_generator_prompt(rung_generator *generator, int32_t slot, const int32_t *ids,
                                                         size_t count);
 /* Forgets what a slot holds, so that it can begin another text. */
@@ -140,7 +148,7 @@ typedef struct rung_token {
 RUNG_API RUNG_CHECKED rung_status rung_generator_step(rung_generator *generator, rung_token *tokens, size_t *out_count,
                                                       bool *out_busy);
 
-/* The lower level: rows of one run by hand, without sampling. `rows` says how many ids of `ids` each slot takes; logits
+/* The lower level: rows of one run by hand, without sampling and shifting. `rows` says how many ids of `ids` each slot takes; logits
  * of the rows named by `wanted` (rising) are borrowed until the next call, one row of `vocabulary` floats after
  * another. */
 RUNG_API RUNG_CHECKED rung_status rung_generator_run(rung_generator *generator, const rung_rows *rows, int32_t count,
@@ -148,6 +156,8 @@ RUNG_API RUNG_CHECKED rung_status rung_generator_run(rung_generator *generator, 
                                                      const float **out_logits);
 RUNG_API int64_t rung_generator_length(const rung_generator *generator, int32_t slot);
 RUNG_API rung_context *rung_generator_context(rung_generator *generator); /* for tracing and cancelling; borrowed */
+/* For copying prefixes from slot to slot, saving and restoring: a slot goes on behind what its sequence holds then, by
+ * what it is given to read. rung_generator_reset a slot before its sequence is replaced. Borrowed. */
 RUNG_API rung_state *rung_generator_state(rung_generator *generator);
 RUNG_API const rung_program *rung_generator_program(const rung_generator *generator);
 RUNG_API const char *rung_generator_message(const rung_generator *generator);

@@ -67,6 +67,11 @@ static rung_status check_options(const rung_model *m, rung_generate_options *o, 
   if (o->logits < 0 || o->logits > o->chunk)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: logits of %" PRId64 " rows of %" PRId64, o->logits,
                      o->chunk);
+  if (o->keep < 0 || (o->shift && o->keep >= o->context))
+    return rung_fail(error, RUNG_INVALID_ARGUMENT,
+                     "generator: %" PRId64 " positions to keep of a context of %" PRId64
+                     ", which needs at least %" PRId64,
+                     o->keep, o->context, o->keep < 0 ? 1 : o->keep + 1);
   return RUNG_OK;
 }
 
@@ -76,7 +81,9 @@ static rung_status make_state(rung_generator *g, rung_error *error) {
   so.sequences = o->sequences;
   so.capacity = o->context;
   so.chunk = o->chunk;
+  so.blocks = o->blocks;
   RUNG_TRY(rung_state_create(g->template_, &so, error, &g->state));
+  if (o->shift) RUNG_TRY(rung_state_shift(g->state, 0, 0, 0, error)); /* nothing: could it? */
   rung_context_options co = rung_context_options_default();
   co.threads = o->threads;
   RUNG_TRY(rung_context_create(g->template_, g->model->view, g->state, &co, error, &g->context));
@@ -211,7 +218,7 @@ rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t
                        g->model->config.vocabulary);
   const size_t left = s->count - s->read;
   const uint64_t total = (uint64_t)rung_state_length(g->state, slot) + left + count;
-  if (total > (uint64_t)g->options.context)
+  if (total > (uint64_t)g->options.context && !g->options.shift)
     return rung_fail(&g->error, RUNG_OUT_OF_RANGE,
                      "prompt: slot %d would hold %" PRIu64 " positions, the context has %" PRId64, slot, total,
                      g->options.context);
@@ -290,11 +297,31 @@ rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t
   return RUNG_OK;
 }
 
+/* How many more positions a slot can get: where it shifts, all but those kept can go. */
+static int64_t room_of(const rung_generator *g, int32_t slot) {
+  const int64_t length = rung_state_length(g->state, slot), context = g->options.context, keep = g->options.keep;
+  return g->options.shift && length > keep ? context - keep : context - length;
+}
+
+/* Forgets half of what can go, so that it is seldom done, or as much as windows allow. */
+static rung_status make_room(rung_generator *g, int32_t slot, int64_t rows) {
+  const int64_t keep = g->options.keep, length = rung_state_length(g->state, slot),
+                missing = length + rows - g->options.context;
+  if (missing <= 0 || !g->options.shift) return RUNG_OK;
+  int64_t count = (g->options.context - keep) / 2;
+  if (count > length - keep) count = length - keep;
+  if (count < missing) count = missing;
+  for (;; count = missing + (count - missing) / 2) {
+    const rung_status status = rung_state_shift(g->state, slot, keep, count, &g->error);
+    if (status != RUNG_UNSUPPORTED || count == missing) return status;
+  }
+}
+
 /* What each live slot puts into the next run: those that go on come first with one id each, so that long prompts never
  * make them wait; the rest of the chunk is shared by those that read. A slot's last id waits for a run that has room
  * for its logits; where there are fewer of these than slots, each run begins with another slot, so that none waits
  * forever. */
-static int32_t gather_rows(rung_generator *g, int32_t *out_wanted) {
+static rung_status gather_rows(rung_generator *g, int32_t *out_rows, int32_t *out_wanted) {
   const int32_t sequences = g->options.sequences,
                 turn = g->logits < sequences ? (int32_t)(g->runs % (uint64_t)sequences) : 0;
   int64_t room = g->options.chunk;
@@ -306,9 +333,11 @@ static int32_t gather_rows(rung_generator *g, int32_t *out_wanted) {
       const size_t left = s->count - s->read;
       if (!s->live || !left || (left == 1) != (pass == 0)) continue;
       int64_t take = (int64_t)left < room ? (int64_t)left : room;
+      if (take > room_of(g, i)) take = room_of(g, i);
       if (take == (int64_t)left && wanted == g->logits) take--;
       s->wanted = -1;
       if (!take) continue;
+      RUNG_TRY(make_room(g, i, take));
       g->rows[n++] = (rung_rows){i, (int32_t)take};
       memcpy(g->ids + row, s->pending + s->read, (size_t)take * sizeof *g->ids);
       row += (int32_t)take;
@@ -319,8 +348,9 @@ static int32_t gather_rows(rung_generator *g, int32_t *out_wanted) {
       }
     }
   }
+  *out_rows = n;
   *out_wanted = wanted;
-  return n;
+  return RUNG_OK;
 }
 
 static rung_status take_token(rung_generator *g, int32_t slot, const float *logits, rung_token *out) {
@@ -330,7 +360,7 @@ static rung_status take_token(rung_generator *g, int32_t slot, const float *logi
   RUNG_TRY(
       rung_sampler_pick(&s->sampler, logits + (int64_t)s->wanted * vocabulary, vocabulary, g->scratch, &g->error, &id));
   *out = (rung_token){.slot = slot, .id = id, .end = rung_model_is_end(g->model, id)};
-  if (out->end || rung_state_length(g->state, slot) >= g->options.context) {
+  if (out->end || (rung_state_length(g->state, slot) >= g->options.context && !g->options.shift)) {
     s->live = false; /* the last slot of the context is used: the token is given, nothing follows it */
     return RUNG_OK;
   }
@@ -339,10 +369,11 @@ static rung_status take_token(rung_generator *g, int32_t slot, const float *logi
 
 rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *out_count, bool *out_busy) {
   if (!g || !tokens || !out_count) return RUNG_INVALID_ARGUMENT;
-  int32_t wanted;
-  const int32_t n = gather_rows(g, &wanted);
+  int32_t wanted, n;
   *out_count = 0;
   if (out_busy) *out_busy = false;
+  g->error = (rung_error){0};
+  RUNG_TRY(gather_rows(g, &n, &wanted));
   if (!n) return RUNG_OK;
   const float *logits = NULL;
   RUNG_TRY(rung_generator_run(g, g->rows, n, g->ids, g->wanted, wanted, &logits));
@@ -364,7 +395,7 @@ rung_status rung_generator_memory(const rung_generator *g, int64_t rows, int64_t
   int64_t *lengths = rung_host_array(g->host, (size_t)n, sizeof *lengths);
   if (!lengths) return rung_fail(error, RUNG_OUT_OF_MEMORY, "memory: out of memory");
   for (int32_t i = 0; i < n; i++) lengths[i] = length;
-  const rung_lengths l = {n, lengths, g->options.context, g->options.chunk, 0};
+  const rung_lengths l = {n, lengths, g->options.context, g->options.chunk, g->options.blocks};
   const rung_binding binding[] = {{"rows", rows}, {"sequences", n}, {"wanted", g->logits < rows ? g->logits : rows}};
   const rung_status status = rung_program_memory(g->program, binding, RUNG_COUNT(binding), &l, error, out_memory);
   rung_host_free(g->host, RUNG_MEMORY_host, lengths, (size_t)n * sizeof *lengths);

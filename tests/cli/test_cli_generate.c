@@ -84,6 +84,11 @@ static void test_ends(void) {
   CHECK_EQ_I64(none.code, 0);
   CHECK(strstr(none.out, "\"finish\": \"limit\"") != NULL && strstr(none.out, "\"ids\": []") != NULL);
   tool_free(&none);
+  tool_result on = tool("generate -m " LLAMA " -p Hello -c 20 --keep 2 -n 50 --ignore-eos --temp 2 -s 5 --json");
+  CHECK_EQ_I64(on.code, 0);
+  CHECK(strstr(on.out, "\"finish\": \"limit\"") != NULL);
+  tool_free(&on);
+  EXPECT(2, "at least 21", "generate -m " LLAMA " -p Hello -c 20 --keep 20");
   tool_result full = tool("generate -m " LLAMA " -p Hello -c 20 --ignore-eos --temp 2 -s 5 --json");
   CHECK_EQ_I64(full.code, 0);
   CHECK(strstr(full.out, "\"finish\": \"context\"") != NULL);

@@ -89,10 +89,12 @@ static int set_up(job *j) {
   if (code) return code;
   rung_generate_options o = cli_generate_options(j->o);
   o.sequences = j->count;
+  o.shift = j->o->keep >= 0;
+  if (o.shift) o.keep = j->o->keep;
   if (!o.context) o.context = default_context(j);
   j->context = o.context;
   j->chunk = o.chunk > j->count ? o.chunk : j->count;
-  if (j->longest > o.context)
+  if (j->longest > o.context && !o.shift)
     return cli_refuse(j->s, CLI_USAGE, "the prompt has %" PRId64 " tokens, the context %" PRId64 " positions; raise -c",
                       j->longest, o.context);
   code = cli_open_generator(j->s, j->model, &o, &j->generator, &j->compile);
@@ -129,7 +131,7 @@ static int take(job *j, const rung_token *t) {
   const size_t ready = r->ready;
   int code = cli_reply_add(j->s, r, t->id);
   if (code) return code;
-  const bool full = rung_generator_length(j->generator, t->slot) >= j->context;
+  const bool full = j->o->keep < 0 && rung_generator_length(j->generator, t->slot) >= j->context;
   if (r->finish != CLI_AT_STOP) {
     if (t->end && !j->o->ignore_eos)
       r->finish = CLI_AT_END;

@@ -33,7 +33,7 @@ typedef struct cli_options {
   const char *store, *action;
   cli_texts prompts, stops, inputs, bindings;
   cli_counts prompt_sizes, sequences;
-  int64_t predict, context, ubatch, threads, seed, top_k, repeat, dims;
+  int64_t predict, context, keep, ubatch, threads, seed, top_k, repeat, dims;
   double temperature, top_p, min_p;
   uint64_t memory, most;
   int target, kv, quant, device, precision, pool;

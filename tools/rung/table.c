@@ -121,6 +121,7 @@ const cli_flag cli_flags[] = {
     {GENERATE, 0, "--top-p", NULL, CLI_NUMBER, "N", PLACE(top_p), .lo = 0, .hi = 1, .standard = "0.95", .doc = "only the best tokens that make up this share; 1: all"},
     {GENERATE, 0, "--min-p", NULL, CLI_NUMBER, "N", PLACE(min_p), .lo = 0, .hi = 1, .standard = "0.05", .doc = "only tokens with this share of the best one's probability; 0: all"},
     {GENERATE, 0, "--seed", "-s", CLI_COUNT, "N", PLACE(seed), .lo = -1, .hi = 9007199254740991.0, .standard = "-1", .doc = "of the sampling; -1: another one each time"},
+    {GENERATE, 0, "--keep", NULL, CLI_COUNT, "N", PLACE(keep), .lo = -1, .hi = 1 << 30, .standard = "-1", .doc = "when the context is full, forget the oldest half behind the first N tokens and go on; -1: stop there"},
     {GENERATE, 0, "--ignore-eos", NULL, CLI_SWITCH, .value = NULL, PLACE(ignore_eos), .doc = "go on after the model's end of text"},
     {GENERATE, 0, "--stop", NULL, CLI_TEXT, "TEXT", PLACE(stops), .repeat = true, .doc = "end before this text; may be repeated"},
 
