@@ -28,8 +28,8 @@ typedef struct rung_ladder rung_ladder;
 
 /* Fills an empty graph. Errors of the graph are found by the caller of the builder; a status other than RUNG_OK is
  * passed on, with the message written to `error`. `key` is the one that was asked for; 0 where one graph serves all
- * keys. Called without a lock, by one of the threads that asked. It may use the same cache for other keys, but not for
- * the key that it builds (RUNG_BUSY). */
+ * keys. Called without a lock, by one of the threads that asked. It may not have the cache that called it compile
+ * anything (RUNG_BUSY): it could wait for itself. */
 typedef rung_status rung_build_fn(void *self, uint64_t key, rung_graph *graph, rung_error *error);
 
 /* One of fn, graph and template_; the rest may stay zero. */
@@ -131,8 +131,8 @@ RUNG_API bool rung_cache_contains(const rung_cache *cache, uint64_t key); /* lea
 RUNG_API size_t rung_cache_count(const rung_cache *cache);
 /* Evicts a key; false if it is not there. Waits for runs of it that the cache knows of. */
 RUNG_API bool rung_cache_evict(rung_cache *cache, uint64_t key);
-/* Evicts all, and drops the template: the builder runs again when it is needed. What is being compiled meanwhile is
- * published afterwards. */
+/* Evicts all, and drops the template: the builder runs again when it is needed. What is being compiled meanwhile goes to
+ * those who asked for it and is not kept. */
 RUNG_API void rung_cache_clear(rung_cache *cache);
 /* Waits until nothing is being compiled, and no run that the cache knows of is under way. */
 RUNG_API void rung_cache_sync(rung_cache *cache);
