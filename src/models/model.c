@@ -327,12 +327,25 @@ rung_view *rung_model_view(const rung_model *m) { return m ? m->view : NULL; }
 
 /* ---- text */
 
+static rung_status folder_tokenizer(rung_model *m, rung_error *error, rung_tokenizer **out_tokenizer) {
+  rung_tokenizer *made;
+  RUNG_TRY(rung_tokenizer_json_folder(m->host, m->folder->path, error, &made));
+  if (rung_tokenizer_count(made) > m->config.vocabulary) {
+    const rung_status status =
+        rung_fail(error, RUNG_CORRUPT_FILE, "%s/tokenizer.json has %d tokens, the embedding has %" PRId64 " rows",
+                  m->folder->path, (int)rung_tokenizer_count(made), m->config.vocabulary);
+    rung_tokenizer_release(made);
+    return status;
+  }
+  *out_tokenizer = made;
+  return RUNG_OK;
+}
+
 rung_status rung_model_tokenizer(rung_model *m, rung_error *error, const rung_tokenizer **out_tokenizer) {
   rung_mutex_lock(&m->lock);
   rung_status status = RUNG_OK;
   if (!m->tokenizer)
-    status = m->gguf ? rung_gguf_tokenizer(m->gguf, error, &m->tokenizer)
-                     : rung_tokenizer_json_folder(m->host, m->folder->path, error, &m->tokenizer);
+    status = m->gguf ? rung_gguf_tokenizer(m->gguf, error, &m->tokenizer) : folder_tokenizer(m, error, &m->tokenizer);
   *out_tokenizer = m->tokenizer;
   rung_mutex_unlock(&m->lock);
   return status;
