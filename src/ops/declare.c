@@ -41,9 +41,10 @@ static rung_status infer_state(rung_infer *infer) {
   for (int axis = 0; axis < 3; axis++)
     if (rung_dim_is(infer->dims, type->extent[axis], 0))
       return rung_fail(infer->error, RUNG_OUT_OF_RANGE, "state \"%s\": extent %d is 0", attrs->name, axis);
-  if (type->type != RUNG_TYPE_F32 && type->type != RUNG_TYPE_F16)
-    return rung_fail(infer->error, RUNG_TYPE_MISMATCH, "state \"%s\": keys and values are kept as f32 or f16, not %s",
-                     attrs->name, rung_type_name(type->type));
+  if (type->type != RUNG_TYPE_F32 && type->type != RUNG_TYPE_F16 && type->type != RUNG_TYPE_BF16)
+    return rung_fail(infer->error, RUNG_TYPE_MISMATCH,
+                     "state \"%s\": keys and values are kept as f32, f16 or bf16, not %s", attrs->name,
+                     rung_type_name(type->type));
   return RUNG_OK;
 }
 

@@ -75,7 +75,6 @@ static void test_later(void) {
                                       "--xtc-probability 0",
                                       "--no-compile",
                                       "--kv q8_0",
-                                      "--kv bf16",
                                       "--precision f16",
                                       "--device cuda",
                                       "--device cuda:1",

@@ -6,10 +6,9 @@ static void matrix(const char *path) {
   static const int64_t chunk[] = {100, 1, 7, 64, 33, 0};
   static const int threads[] = {1, 2, 3, 0};
   for (int quant = 0; quant < 2; quant++)
-    for (int kv = 0; kv < 2; kv++) {
-      const bits_case c = {
-          path,   quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, kv ? RUNG_TYPE_F32 : RUNG_TYPE_F16, 100, chunk, 100,
-          threads};
+    for (int kv = 0; kv < 2 + quant; kv++) {
+      static const rung_type types[] = {RUNG_TYPE_F16, RUNG_TYPE_F32, RUNG_TYPE_BF16};
+      const bits_case c = {path, quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, types[kv], 100, chunk, 100, threads};
       bits_matrix(&c);
     }
 }

@@ -41,7 +41,7 @@ static void run_on(world *w, rope_model *m, int32_t slot, int32_t count, float *
 static const struct {
   const char *type;
   double rounding; /* of a number of the type */
-} types[] = {{"f32", 0x1p-24}, {"f16", 0x1p-11}};
+} types[] = {{"f32", 0x1p-24}, {"f16", 0x1p-11}, {"bf16", 0x1p-8}};
 
 /* ---- rows by hand */
 
@@ -232,7 +232,7 @@ static void test_shift(void) {
   static const int64_t lengths[] = {20, 200, 330, 500, 900, 1100}, keeps[] = {0, 1, 4, 70, 300},
                        counts[] = {1, 2, 63, 64, 65, 100, 300, 384, 448, 700};
   int done = 0, refused = 0, gone_round = 0;
-  for (size_t t = 0; t < 2; t++) {
+  for (size_t t = 0; t < RUNG_COUNT(types); t++) {
     for (size_t l = 0; l < RUNG_COUNT(lengths); l++) {
       for (size_t k = 0; k < RUNG_COUNT(keeps); k++) {
         for (size_t c = 0; c < RUNG_COUNT(counts); c++) {
@@ -262,13 +262,13 @@ static void test_shift(void) {
       }
     }
   }
-  CHECK(done > 60 && refused > 3 && gone_round > 10);
+  CHECK(done > 90 && refused > 4 && gone_round > 15);
 }
 
 /* Two by 1 before a read are one by 2, bit for bit; with a read between them they are within two roundings. */
 static void test_shifts_add_up(void) {
   for (int d = test_slow() ? 1 : 0; d < 2; d++) {
-    for (size_t t = 0; t < 2; t++) {
+    for (size_t t = 0; t < RUNG_COUNT(types); t++) {
       world w;
       rope_model *m = new_model(t == 0);
       if (rope_open(&w, m, d, types[t].type, 500, 0) && rope_fill(&w, m, 0, d ? 430 : 300)) {

@@ -16,6 +16,7 @@
 #ifndef RUNG_CPU_KV_H
 #define RUNG_CPU_KV_H
 
+#include "base/half.h"
 #include "ir/args.h"
 
 enum { RUNG_KV_PANEL = 16, RUNG_KV_PANELS = RUNG_KV_BLOCK / RUNG_KV_PANEL };
