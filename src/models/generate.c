@@ -71,7 +71,10 @@ static rung_status check_options(const rung_model *m, rung_generate_options *o, 
     return rung_fail(error, RUNG_INVALID_ARGUMENT,
                      "generator: %" PRId64 " positions to keep of a context of %" PRId64
                      ", which needs at least %" PRId64,
-                     o->keep, o->context, o->keep < 0 ? 1 : o->keep + 1);
+                     o->keep, o->context,
+                     o->keep < 0           ? 1
+                     : o->keep < INT64_MAX ? o->keep + 1
+                                           : o->keep);
   return RUNG_OK;
 }
 

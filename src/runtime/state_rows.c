@@ -20,8 +20,8 @@ static rung_status find_rows(rung_state *s, const char *name, int32_t slot, int6
   const uint64_t row = rung_kv_row(&item->kv);
   if (first < 0 || count < 0 || count > s->length[slot] - first)
     return rung_fail(error, RUNG_OUT_OF_RANGE,
-                     "state \"%s\": sequence %d has no positions %" PRId64 " .. %" PRId64 ", it holds %" PRId64, name,
-                     slot, first, count > INT64_MAX - first ? INT64_MAX : first + count, s->length[slot]);
+                     "state \"%s\": sequence %d has no %" PRId64 " positions from %" PRId64 " on, it holds %" PRId64,
+                     name, slot, count, first, s->length[slot]);
   if (floats / row != (uint64_t)count || floats % row || (count && !rows))
     return rung_fail(error, RUNG_SHAPE_MISMATCH,
                      "state \"%s\": %" PRId64 " rows of %" PRIu64 " numbers, %zu numbers are given", name, count, row,

@@ -2,6 +2,7 @@
  * Calls on states: rows by hand, longer sequences, copies of prefixes, shifts, pools of blocks, saving and restoring,
  * going from program to program. */
 #define _GNU_SOURCE
+#include <rung/cache.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -441,37 +442,43 @@ static void test_pool(void) {
 
 /* ---- from program to program */
 
-/* Programs of several ceilings on one state: the blocks stay where they are, nothing is copied, and the bits are those
- * of one large program. Rows [0, h) may also come from the host. */
+/* Every rung of a ladder on one state, up and down: the blocks stay where they are, nothing is copied, and the bits are
+ * those of one large program. Rows [0, h) may also come from the host. */
 static void test_rollover(void) {
-  static const int64_t ceiling[] = {1, 4, 16, 32};
   static float want[2 * 32 * 32], got[2 * 32 * 32];
   for (int host = 0; host < 2; host++) {
     world w, v;
     rope_model *m = new_model(false), *n = new_model(false);
-    if (rope_open(&w, m, 1, "f16", 400, 0) && rope_open(&v, n, 1, "f16", 400, 0)) {
+    rung_ladder *ladder = NULL;
+    if (rope_open(&w, m, 1, "f16", 600, 0) && rope_open(&v, n, 1, "f16", 600, 0)) {
+      rung_range range[RUNG_MAX_RANGES];
+      size_t ranges = 0;
+      rung_build build = rung_build_default();
+      rung_ladder_options lo = rung_ladder_options_default();
+      build.template_ = w.template_;
+      lo.symbol = "rows";
+      CHECK_OK(rung_ranges_power_of_two(1, 32, &w.error, range, &ranges));
+      CHECK_OK(rung_ladder_create(w.device, &build, range, ranges, &lo, &w.error, &ladder));
       const uint8_t *base = w.state->class_[0].region.base, *ring = w.state->class_[1].region.base;
-      int64_t at = 0;
-      for (int round = 0; round < 30; round++) {
-        rung_program *program;
-        const int64_t rows = ceiling[round % 4];
-        CHECK_OK(rung_program_create(w.template_, &(rung_binding){"rows", rows}, 1, &w.error, &program));
-        CHECK_OK(rung_context_use(w.context, program));
-        rung_program_release(program);
-        run_on(&w, m, 0, (int32_t)rows, got);
-        run_on(&v, n, 0, (int32_t)rows, want);
+      for (int32_t round = 0; round < 40; round++) {
+        const int32_t rows = round < 6 ? 1 << round : 1 + (round * 11) % 32;
+        if (m->length[0] + rows > 600) break;
+        CHECK_OK(rung_ladder_use(ladder, w.context, rows, &w.error));
+        run_on(&w, m, 0, rows, got);
+        run_on(&v, n, 0, rows, want);
         CHECK(memcmp(got, want, (size_t)rows * 2 * 128) == 0);
-        at += rows;
         CHECK(w.state->class_[0].region.base == base && w.state->class_[1].region.base == ring);
         if (host && round == 10) { /* what the host kept of the first rows */
-          const int64_t h = at / 2;
+          const int64_t h = m->length[0] / 2;
           read_all(&w, 0, &kept[0]);
           CHECK_OK(rung_state_write_rows(w.state, "full", 0, 0, h, kept[0].full[0], (size_t)h * ROPE_ROW, NULL));
         }
       }
+      CHECK(m->length[0] > 400);
       CHECK_EQ_I64(rung_state_moved(w.state), 0);
       rope_check(&w, m, 0, 2e-3);
     }
+    rung_ladder_destroy(ladder);
     world_close(&w);
     world_close(&v);
     free(m);
