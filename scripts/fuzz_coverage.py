@@ -28,6 +28,7 @@ READERS = {
                   "src/ir/dim_poly.c", "src/ir/verify.c"],
     "fuzz_compiled": ["src/ir/decode.c"],
     "fuzz_safetensors": ["src/formats/safetensors.c", "src/formats/safetensors_folder.c", "src/text/json.c"],
+    "fuzz_state": ["src/runtime/state_file.c"],
     "fuzz_tokenizer": ["src/text/decoder.c", "src/text/pretokenise.c", "src/text/special.c", "src/text/spm.c",
                        "src/text/tokenizer.c", "src/text/utf8.c", "src/text/vocab.c"],
     "fuzz_tokenizer_json": ["src/formats/tokenizer_json*.c", "src/text/bpe.c", "src/text/cut.c", "src/text/detokenise.c",
