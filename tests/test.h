@@ -105,6 +105,20 @@ static inline float test_uniform(uint64_t *state, float low, float high) {
 /* Under a sanitizer or an emulator: tests of whole models leave out what would take minutes there. */
 static inline bool test_slow(void) { return getenv("RUNG_SLOW") != NULL; }
 
+/* A forked child may run threads: not under the thread sanitizer, nor under an emulator. */
+#if defined(__SANITIZE_THREAD__)
+#define TEST_UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_UNDER_TSAN 1
+#endif
+#endif
+#ifndef TEST_UNDER_TSAN
+#define TEST_UNDER_TSAN 0
+#endif
+static inline bool test_may_fork(void) { return !TEST_UNDER_TSAN && !getenv("RUNG_EMULATED"); }
+#define NO_FORK "the sanitizer or emulator allows no threads in a forked child"
+
 /* Counts the calls of each kind and fails the n-th of one kind (0: none). Use: test_fault f = {.kind = ..., .at = n};
  * rung_host_set_fault(host, test_fault_hit, &f). The scenario has passed all its calls once !f.hit. Not for several
  * threads at once unless their calls may be counted in any order. */

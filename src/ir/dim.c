@@ -13,7 +13,7 @@ rung_dims *rung_dims_create(rung_host *host) {
   rung_dims *dims = (rung_dims *)rung_host_alloc(host, RUNG_MEMORY_host, sizeof *dims, 0);
   if (!dims) return NULL;
   dims->host = host;
-  dims->references = 1;
+  atomic_init(&dims->references, 1);
   dims->reason = "";
   rung_arena_init(&dims->arena, host);
   if (!rung_arena_grow(&dims->arena, (void **)&dims->node, &dims->capacity, 32, sizeof *dims->node)) {
@@ -26,10 +26,43 @@ rung_dims *rung_dims_create(rung_host *host) {
   return dims;
 }
 
-void rung_dims_retain(rung_dims *dims) { dims->references++; }
+static bool copy_array(rung_arena *arena, void *to, const void *from, uint32_t count, size_t size) {
+  if (!count) return true;
+  void *copy = rung_arena_array(arena, count, size);
+  if (!copy) return false;
+  memcpy(copy, from, count * size);
+  memcpy(to, &copy, sizeof copy);
+  return true;
+}
+
+rung_dims *rung_dims_clone(const rung_dims *from) {
+  rung_dims *dims = rung_dims_create(from->host);
+  if (!dims) return NULL;
+  bool done = copy_array(&dims->arena, &dims->node, from->node, from->count, sizeof *dims->node) &&
+              copy_array(&dims->arena, &dims->term, from->term, from->terms, sizeof *dims->term) &&
+              copy_array(&dims->arena, &dims->atom, from->atom, from->atoms, sizeof *dims->atom) &&
+              copy_array(&dims->arena, &dims->table, from->table, from->table_size, sizeof *dims->table);
+  dims->count = dims->capacity = from->count;
+  dims->terms = dims->term_capacity = from->terms;
+  dims->atoms = dims->atom_capacity = from->atoms;
+  dims->table_size = from->table_size;
+  dims->symbols = from->symbols;
+  dims->cloned_from = from;
+  for (uint32_t i = 0; i < from->symbols && done; i++) {
+    char *name = NULL;
+    done = copy_array(&dims->arena, &name, from->symbol[i].name, (uint32_t)strlen(from->symbol[i].name) + 1, 1);
+    dims->symbol[i] = from->symbol[i];
+    dims->symbol[i].name = name;
+  }
+  if (done) return dims;
+  rung_dims_release(dims);
+  return NULL;
+}
+
+void rung_dims_retain(rung_dims *dims) { atomic_fetch_add(&dims->references, 1); }
 
 void rung_dims_release(rung_dims *dims) {
-  if (!dims || --dims->references) return;
+  if (!dims || atomic_fetch_sub(&dims->references, 1) != 1) return;
   rung_host *host = dims->host;
   rung_arena_finish(&dims->arena);
   rung_host_free(host, RUNG_MEMORY_host, dims, sizeof *dims);

@@ -10,6 +10,7 @@
 #define RUNG_IR_DIM_H
 
 #include <rung/graph.h>
+#include <stdatomic.h>
 
 #include "base/arena.h"
 #include "base/text.h"
@@ -63,12 +64,17 @@ typedef struct rung_dims {
   uint32_t symbols;
   uint32_t *table; /* hash table of ids */
   uint32_t table_size;
-  uint32_t references; /* graphs of one compile share the table; one thread at a time while it grows */
   rung_status failure; /* why the last constructor that gave {0} did so */
   const char *reason;
+  const struct rung_dims *cloned_from; /* whose ids mean the same here; for comparing, never followed */
+  /* Graphs of one compile and its plans share the table; one thread at a time while it grows. Last: a snapshot is what
+   * lies before it. */
+  atomic_uint references;
 } rung_dims;
 
 rung_dims *rung_dims_create(rung_host *host); /* NULL: out of memory */
+/* The same dimensions with the same ids in a table that grows on its own. NULL: out of memory. */
+rung_dims *rung_dims_clone(const rung_dims *dims);
 void rung_dims_retain(rung_dims *dims);
 void rung_dims_release(rung_dims *dims);
 

@@ -52,6 +52,15 @@ rung_status rung_graph_create_like(const rung_graph *like, rung_error *error, ru
   return RUNG_OK;
 }
 
+rung_status rung_graph_create_apart(const rung_graph *like, rung_error *error, rung_graph **out_graph) {
+  rung_dims *dims = rung_dims_clone(like->dims);
+  rung_graph *graph = dims ? create(like->host, dims) : NULL;
+  rung_dims_release(dims);
+  if (!graph) return rung_fail(error, RUNG_OUT_OF_MEMORY, "graph: out of memory");
+  *out_graph = graph;
+  return RUNG_OK;
+}
+
 void rung_graph_destroy(rung_graph *graph) {
   if (!graph) return;
   rung_host *host = graph->host;

@@ -75,6 +75,8 @@ enum { RUNG_MAX_NESTING = 64, RUNG_MAX_OPERANDS = 65535 };
 
 /* An empty graph that shares dims with `like`: what a pass writes to. */
 rung_status rung_graph_create_like(const rung_graph *like, rung_error *error, rung_graph **out_graph);
+/* The same with a copy of dims, so that the two may be used from different threads. */
+rung_status rung_graph_create_apart(const rung_graph *like, rung_error *error, rung_graph **out_graph);
 
 /* Appends a node: checks operands, infers, records. `attrs` is copied (NULL: defaults). Results by id from the returned
  * node's first_value; NULL after an error (sticky). Bodies must have been made by rung_graph_body of this graph. */

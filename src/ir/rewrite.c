@@ -4,7 +4,7 @@
 
 rung_status rung_rewrite_init(rung_rewrite *rewrite, const rung_graph *from, rung_graph *to, rung_error *error) {
   *rewrite = (rung_rewrite){.from = from, .to = to};
-  if (from->dims != to->dims) {
+  if (from->dims != to->dims && from->dims != to->dims->cloned_from) {
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "rewrite: the graphs do not share their dimensions");
   }
   rewrite->map = (rung_value *)rung_arena_array(&to->arena, from->values, sizeof *rewrite->map);

@@ -42,10 +42,11 @@ static const rung_pass_row rows[] = {
 /* A pass that made new work for itself (a decomposition that needs decomposing) runs again, up to the nesting limit. */
 enum { MAX_ROUNDS = 64 };
 
-static rung_status run_round(rung_pass_env *env, const rung_pass_row *row, const rung_graph *from,
+/* `apart`: what comes out shares nothing with `from`, which is the caller's. */
+static rung_status run_round(rung_pass_env *env, const rung_pass_row *row, const rung_graph *from, bool apart,
                              rung_graph **out_graph) {
   rung_graph *to;
-  RUNG_TRY(rung_graph_create_like(from, env->error, &to));
+  RUNG_TRY((apart ? rung_graph_create_apart : rung_graph_create_like)(from, env->error, &to));
   if (env->ran) atomic_fetch_add(env->ran, 1);
   rung_status status = row->run(env, from, to);
   if (!status && rung_graph_status(to)) status = rung_pass_failed(env, to);
@@ -64,7 +65,7 @@ static rung_status run_row(rung_pass_env *env, const rung_pass_row *row, const r
   for (int round = 0; round < MAX_ROUNDS; round++) {
     rung_graph *next = NULL;
     env->again = false;
-    const rung_status status = run_round(env, row, *graph, &next);
+    const rung_status status = run_round(env, row, *graph, *graph == callers, &next);
     if (*graph != callers) rung_graph_destroy((rung_graph *)*graph);
     *graph = next;
     RUNG_TRY(status);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * From a legal graph to steps: declarations become roots, views become references, the rest becomes kernel steps. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -487,7 +488,7 @@ static rung_status copy_checks(rung_planner *p, const rung_graph *graph) {
 
 /* The table goes on growing under later plans of the same template; the arrays seen here stay as they are. */
 static void snapshot_dims(rung_plan *plan, rung_dims *dims) {
-  plan->dims = *dims;
+  memcpy(&plan->dims, dims, offsetof(rung_dims, references));
   plan->shared_dims = dims;
   rung_dims_retain(dims);
 }

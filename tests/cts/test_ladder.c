@@ -405,7 +405,7 @@ static void test_rollover_copies_nothing(void) {
       at[0] += (int32_t)sizes[i];
       CHECK_OK(rung_state_tensor(state, "memory", &w.error, &later));
       CHECK(later.data == memory.data);
-      CHECK(memcmp(memory.data, x, (size_t)at[0] * CACHE_WIDTH * 4) == 0);
+      CHECK(!at[0] || memcmp(memory.data, x, (size_t)at[0] * CACHE_WIDTH * 4) == 0);
     }
     CHECK_EQ_I64(rung_state_bytes(state), bytes);
     rung_cache_counters n;

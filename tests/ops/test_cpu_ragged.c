@@ -75,7 +75,7 @@ static rung_status run_op(const rung_op *op, const void *attrs, const rung_opera
   CHECK_OK(rung_graph_create(host, NULL, &g));
   rung_value value[4];
   for (uint32_t i = 0; i < n_in; i++) {
-    char name[8];
+    char name[16];
     rung_dim extent[3];
     for (int k = 0; k < in[i].rank; k++) extent[k] = rung_graph_constant_dim(g, in[i].extent[k]);
     snprintf(name, sizeof name, "x%u", i);

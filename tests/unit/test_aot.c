@@ -228,6 +228,7 @@ static void test_trouble(void) {
 
 /* A disk that is full: writes end in the middle. In a child, since the limit is the process's. */
 static void test_full_disk(void) {
+  if (!test_may_fork()) SKIP(NO_FORK);
   const pid_t child = fork();
   if (!child) {
     test_state.failed = 0;
@@ -376,6 +377,7 @@ static void test_instruction_sets(void) {
 /* ---- by hand: the manifest, the ceiling, the same bytes */
 
 static void test_by_hand(void) {
+  if (!test_may_fork()) SKIP(NO_FORK);
   aot_world w;
   if (!aot_open(&w)) return;
   rung_template *t = NULL;

@@ -8,10 +8,14 @@
 #include "base/thread.h"
 #include <rung/ops.h>
 
-static void test_kill(void) { aot_kill(20); }
+static void test_kill(void) {
+  if (!test_may_fork()) SKIP(NO_FORK);
+  aot_kill(20);
+}
 
 /* Eight processes at a barrier. */
 static void test_processes(void) {
+  if (!test_may_fork()) SKIP(NO_FORK);
   enum { PROCESSES = 8 };
   int gate[2];
   CHECK(pipe(gate) == 0);

@@ -152,19 +152,8 @@ static void test_parking(void) {
   }
 }
 
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-#ifndef UNDER_TSAN
-#define UNDER_TSAN 0
-#endif
-
 static void test_fork(void) {
-  if (UNDER_TSAN || getenv("RUNG_EMULATED")) SKIP("the sanitizer or emulator allows no threads in a forked child");
+  if (!test_may_fork()) SKIP(NO_FORK);
   fflush(NULL);
   const pid_t child = fork();
   if (child == 0) {
@@ -350,7 +339,7 @@ static void test_locks(void) {
 int main(void) {
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   pool = rung_pool_shared(host);
-  CHECK(rung_pool_ensure(pool, host, 4) == 4);
+  CHECK(rung_pool_ensure(pool, host, 4) >= 4); /* more on a larger machine */
   RUN(test_every_task_once);
   RUN(test_many_tasks);
   RUN(test_handover);

@@ -63,6 +63,10 @@ RUNG_INLINE vi vi_shl(vi a, int n) { return _mm256_slli_epi32(a, n); }
 RUNG_INLINE vi vi_shr(vi a, int n) { return _mm256_srli_epi32(a, n); }
 RUNG_INLINE vi vi_load_u8(const void *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
 RUNG_INLINE vi vi_load_i8(const void *p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
+RUNG_INLINE void vi_store_u16(void *p, vi v) { /* 0 .. 65,535 */
+  const __m256i pairs = _mm256_permute4x64_epi64(_mm256_packus_epi32(v, v), 0x08);
+  _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(pairs));
+}
 RUNG_INLINE void vi_store_i8(void *p, vi v) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
   _mm_storel_epi64((__m128i *)p, _mm_packs_epi16(words, words));

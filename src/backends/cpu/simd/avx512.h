@@ -62,6 +62,9 @@ RUNG_INLINE vi vi_shr(vi a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
 RUNG_INLINE vi vi_load_u8(const void *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
 RUNG_INLINE vi vi_load_i8(const void *p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)); }
 /* VF numbers of [-128, 127] as bytes. */
+RUNG_INLINE void vi_store_u16(void *p, vi v) {
+  _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(v));
+} /* 0 .. 65,535 */
 RUNG_INLINE void vi_store_i8(void *p, vi v) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v)); }
 /* The same bits. */
 RUNG_INLINE vi vi_bits(vf a) { return _mm512_castps_si512(a); }

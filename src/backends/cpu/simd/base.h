@@ -108,6 +108,10 @@ RUNG_INLINE vi vi_load_i8(const void *p) {
   return (vi){b[0], b[1], b[2], b[3]};
 }
 
+RUNG_INLINE void vi_store_u16(void *p, vi v) { /* 0 .. 65,535 */
+  uint16_t *to = (uint16_t *)p;
+  for (int i = 0; i < 4; i++) to[i] = (uint16_t)v[i];
+}
 RUNG_INLINE void vi_store_i8(void *p, vi v) {
   for (int i = 0; i < VF; i++) ((int8_t *)p)[i] = (int8_t)v[i];
 }

@@ -77,6 +77,9 @@ RUNG_INLINE vi vi_load_i8(const void *p) {
   const int16x8_t wide = vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(word)));
   return vmovl_s16(vget_low_s16(wide));
 }
+RUNG_INLINE void vi_store_u16(void *p, vi v) {
+  vst1_u16((uint16_t *)p, vmovn_u32(vreinterpretq_u32_s32(v)));
+} /* 0 .. 65,535 */
 RUNG_INLINE void vi_store_i8(void *p, vi v) {
   const int8x8_t bytes = vmovn_s16(vcombine_s16(vmovn_s32(v), vdup_n_s16(0)));
   const uint32_t word = vget_lane_u32(vreinterpret_u32_s8(bytes), 0);
