@@ -177,7 +177,7 @@ static void test_stop_and_faults(void) {
   CHECK(fault.hit && rung_pool_threads(pool) == 2);
   check_job(4, 100);
   rung_host_set_fault(host, NULL, NULL);
-  CHECK_EQ_I64(rung_pool_ensure(pool, host, 4), 4);
+  CHECK(rung_pool_ensure(pool, host, 4) >= 4);
   check_job(4, 100);
   fault = (test_fault){.kind = RUNG_FAULT_THREAD, .at = 1};
   rung_host_set_fault(host, test_fault_hit, &fault);
