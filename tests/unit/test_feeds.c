@@ -292,7 +292,7 @@ static void test_whole_under_an_extent(void) {
   world w;
   const rung_state_options so = rung_state_options_default();
   if (world_open(&w, limited, &(world_options){.device = "cpu", .state = &so})) {
-    static float x[16], y[16];
+    static _Alignas(64) float x[16], y[16]; /* outputs are bound where they lie */
     for (int i = 0; i < 16; i++) x[i] = i < 6 ? (float)(i + 1) : NAN, y[i] = 77;
     const rung_tensor in = rung_tensor_dense(RUNG_TYPE_F32, 3, (int64_t[]){1, 8, 2}, x),
                       out = rung_tensor_dense(RUNG_TYPE_F32, 3, (int64_t[]){1, 8, 2}, y);
