@@ -100,6 +100,7 @@ static void check_lines(rung_encoder *e, rung_model *model, const texts *t) {
 }
 
 static void test_minilm(void) {
+  if (test_slow()) SKIP("too slow here");
   char path[1024];
   world w;
   texts t;
