@@ -115,8 +115,9 @@ static rung_status read_symbols(decoder *d, rung_bytes *in, bool bounds) {
 
 /* Does the text speak of a symbol that is still to be made? */
 static bool waits(const decoder *d, const symbol *s) {
+  if (!s->bound) return false;
   const char *at = s->bound, *end = s->bound + s->bound_bytes;
-  while (at && at < end) {
+  while (at < end) {
     size_t n = 0;
     while (at + n < end && (at[n] == '_' || at[n] == '.' || (at[n] >= '0' && at[n] <= '9') ||
                             (at[n] >= 'a' && at[n] <= 'z') || (at[n] >= 'A' && at[n] <= 'Z')))

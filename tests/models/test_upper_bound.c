@@ -10,6 +10,7 @@
 
 static void check(const char *name) {
   char path[512];
+  if (test_slow()) SKIP("too slow here");
   if (!fetched_model(name, path, sizeof path)) SKIP("%s is not fetched", name);
   rung_host *host = NULL;
   rung_device *device = NULL;
