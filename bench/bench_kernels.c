@@ -16,10 +16,7 @@
 #include "ops/attrs.h"
 #include "ops/build.h"
 #include "ops/op_table.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "peaks.h"
 
 static double now(void) {
   struct timespec t;
@@ -29,46 +26,16 @@ static double now(void) {
 
 /* ---- limits */
 
-static volatile float sink;
-#if defined(__x86_64__)
-__attribute__((target("avx512f"))) static double fma_512(void) {
-  enum { CHAINS = 12, TURNS = 200000 };
-  __m512 a[CHAINS];
-  for (int i = 0; i < CHAINS; i++) a[i] = _mm512_set1_ps((float)i);
-  const __m512 x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f);
-  const double start = now();
-  for (int t = 0; t < TURNS; t++)
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS; i++) a[i] = _mm512_fmadd_ps(a[i], x, y);
-  const double took = now() - start;
-  for (int i = 1; i < CHAINS; i++) a[0] = _mm512_add_ps(a[0], a[i]);
-  sink = _mm512_reduce_add_ps(a[0]);
-  return 2.0 * 16 * CHAINS * TURNS / took;
-}
-__attribute__((target("avx2,fma"))) static double fma_256(void) {
-  enum { CHAINS = 12, TURNS = 200000 };
-  __m256 a[CHAINS];
-  for (int i = 0; i < CHAINS; i++) a[i] = _mm256_set1_ps((float)i);
-  const __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(0.001f);
-  const double start = now();
-  for (int t = 0; t < TURNS; t++)
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS; i++) a[i] = _mm256_fmadd_ps(a[i], x, y);
-  const double took = now() - start;
-  for (int i = 1; i < CHAINS; i++) a[0] = _mm256_add_ps(a[0], a[i]);
-  float lane[8];
-  _mm256_storeu_ps(lane, a[0]);
-  sink = lane[0];
-  return 2.0 * 8 * CHAINS * TURNS / took;
-}
-#endif
 static double fma_peak(uint32_t isa) {
-#if defined(__x86_64__)
-  if (isa & RUNG_ISA_AVX512) return fma_512();
-  if (isa & RUNG_ISA_AVX2) return fma_256();
-#endif
-  (void)isa;
-  return 0;
+  double lanes, best = 1e9;
+  rung_task_fn *dot, *fma = peak_fma(isa, &lanes, &dot);
+  for (int round = 0; round < 25; round++) {
+    const double start = now();
+    fma(NULL, 0, 0);
+    const double took = now() - start;
+    if (took < best) best = took;
+  }
+  return 2 * lanes * PEAK_LOOPS * CHAINS / best;
 }
 
 /* Copying between buffers of this size: bytes read and written per second. */

@@ -15,13 +15,10 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
+#include "peaks.h"
 #include "base/clock.h"
 #include "ops/attrs.h"
 #include "ops/op_table.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 static rung_host *host;
 static rung_pool *pool;
@@ -32,68 +29,10 @@ static double seconds(int threads) {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
-static volatile float sink;
 
 /* ---- limits */
 
-enum { PEAK_LOOPS = 8000, PEAK_ROUNDS = 2000, CHAINS = 12 };
-
-/* CHAINS independent sums; what the empty statement hides keeps the compiler from merging them. */
-#define CHAIN_LOOP(vector, constraint, step)                    \
-  for (int i = 0; i < PEAK_LOOPS; i++) {                        \
-    _Pragma("GCC unroll 16") for (int j = 0; j < CHAINS; j++) { \
-      vector b = a;                                             \
-      __asm__ volatile("" : "+" constraint(b));                 \
-      step;                                                     \
-    }                                                           \
-  }
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f,avx512vnni"))) static void fma_avx512(void *self, int64_t task, int thread) {
-  (void)self, (void)task, (void)thread;
-  __m512 c[CHAINS], a = _mm512_set1_ps(1e-9f);
-  for (int j = 0; j < CHAINS; j++) c[j] = _mm512_set1_ps((float)j);
-  CHAIN_LOOP(__m512, "v", c[j] = _mm512_fmadd_ps(b, a, c[j]))
-  for (int j = 0; j < CHAINS; j++) sink = _mm512_cvtss_f32(c[j]);
-}
-__attribute__((target("avx512f,avx512vnni"))) static void dot_avx512(void *self, int64_t task, int thread) {
-  (void)self, (void)task, (void)thread;
-  __m512i c[CHAINS], a = _mm512_set1_epi32(0x01010101);
-  for (int j = 0; j < CHAINS; j++) c[j] = _mm512_set1_epi32(j);
-  CHAIN_LOOP(__m512i, "v", c[j] = _mm512_dpbusd_epi32(c[j], b, a))
-  for (int j = 0; j < CHAINS; j++) sink = _mm512_cvtss_f32(_mm512_castsi512_ps(c[j]));
-}
-__attribute__((target("avx2,fma"))) static void fma_avx2(void *self, int64_t task, int thread) {
-  (void)self, (void)task, (void)thread;
-  __m256 c[CHAINS], a = _mm256_set1_ps(1e-9f);
-  for (int j = 0; j < CHAINS; j++) c[j] = _mm256_set1_ps((float)j);
-  CHAIN_LOOP(__m256, "x", c[j] = _mm256_fmadd_ps(b, a, c[j]))
-  for (int j = 0; j < CHAINS; j++) sink = _mm256_cvtss_f32(c[j]);
-}
-/* A multiplication of bytes into pairs and an addition: what a step of a dot product takes. */
-__attribute__((target("avx2,fma"))) static void dot_avx2(void *self, int64_t task, int thread) {
-  (void)self, (void)task, (void)thread;
-  __m256i c[CHAINS], a = _mm256_set1_epi32(0x01010101);
-  for (int j = 0; j < CHAINS; j++) c[j] = _mm256_set1_epi32(j);
-  CHAIN_LOOP(__m256i, "x", c[j] = _mm256_add_epi16(c[j], _mm256_maddubs_epi16(b, a)))
-  for (int j = 0; j < CHAINS; j++) sink = _mm256_cvtss_f32(_mm256_castsi256_ps(c[j]));
-}
-#endif
-#if defined(__aarch64__)
-#define VECTOR_REGISTER "w"
-#elif defined(__x86_64__)
-#define VECTOR_REGISTER "x"
-#else
-#define VECTOR_REGISTER "m"
-#endif
-static void fma_plain(void *self, int64_t task, int thread) {
-  (void)self, (void)task, (void)thread;
-  typedef float four __attribute__((vector_size(16)));
-  four c[CHAINS], a = {1e-9f, 1e-9f, 1e-9f, 1e-9f};
-  for (int j = 0; j < CHAINS; j++) c[j] = (four){(float)j, 0, 0, 0};
-  CHAIN_LOOP(four, VECTOR_REGISTER, c[j] = c[j] + b * a)
-  for (int j = 0; j < CHAINS; j++) sink = c[j][0];
-}
+enum { PEAK_ROUNDS = 2000 };
 
 typedef struct stream {
   const uint8_t *data;
@@ -149,12 +88,8 @@ static double best_read(int threads) {
   return best / (double)s.bytes;
 }
 static limits measure_limits(int threads) {
-  rung_task_fn *fma = fma_plain, *dot = NULL;
-  double lanes = 4;
-#if defined(__x86_64__)
-  if (target->isa & RUNG_ISA_AVX2) fma = fma_avx2, dot = dot_avx2, lanes = 8;
-  if (target->isa & RUNG_ISA_AVX512) fma = fma_avx512, dot = dot_avx512, lanes = 16;
-#endif
+  double lanes;
+  rung_task_fn *dot, *fma = peak_fma(target->isa, &lanes, &dot);
   const double steps = (double)threads * PEAK_LOOPS * CHAINS;
   limits l = {0};
   l.fma = steps * lanes * 2 / best_of(fma, NULL, threads, PEAK_ROUNDS) * 1e-9;

@@ -89,7 +89,6 @@ static int32_t ids[IDS];
 typedef struct encoding {
   rung_encoder *encoder;
   float *out;
-  subject *subject;
 } encoding;
 static void run_encoder(void *self, int64_t n) {
   encoding *e = self;
@@ -314,15 +313,14 @@ static const int64_t anchors[] = {8, 16, 32, 64, 128, 256, 512};
 enum { ANCHORS = sizeof anchors / sizeof *anchors };
 
 /* Time a text takes among others of its length, in runs of the same number of tokens. */
-static double time_at(encoding *e, int64_t length, int64_t rows, float *out) {
+static double time_at(rung_encoder *e, int64_t length, int64_t rows, float *out) {
   enum { MOST = 1024 };
   static rung_token_list text[MOST];
-  const int64_t count = rows / length * 4;
-  for (int64_t i = 0; i < count && i < MOST; i++) text[i] = (rung_token_list){ids, (size_t)length};
+  const int64_t runs = rows / length * 4, count = runs < MOST ? runs : MOST;
+  for (int64_t i = 0; i < count; i++) text[i] = (rung_token_list){ids, (size_t)length};
   const double start = now();
-  check(rung_encoder_run(e->encoder, text, (size_t)(count < MOST ? count : MOST), out),
-        rung_encoder_message(e->encoder));
-  return (now() - start) / (double)(count < MOST ? count : MOST);
+  check(rung_encoder_run(e, text, (size_t)count, out), rung_encoder_message(e));
+  return (now() - start) / (double)count;
 }
 static double between(const double *t, double length) {
   int i = 0;
@@ -333,12 +331,12 @@ static double between(const double *t, double length) {
 static void measure_mixed(const source_of *from) {
   static double ratio[MOST_PAIRS], seconds[MOST_PAIRS];
   const int repeats = b.pairs < 9 ? b.pairs : 9;
-  encoding e = {0};
+  rung_encoder *e;
   rung_encoder_options o = rung_encoder_options_default();
   rung_encoder_info info;
   o.longest = CEILING;
-  check(rung_encoder_create(from->model, &o, &b.error, &e.encoder), b.error.message);
-  rung_encoder_get_info(e.encoder, &info);
+  check(rung_encoder_create(from->model, &o, &b.error, &e), b.error.message);
+  rung_encoder_get_info(e, &info);
   const size_t count = (size_t)b.lines, most = count > 1024 ? count : 1024;
   float *out = memory(most * (size_t)info.dims * sizeof *out);
   rung_token_list *text = memory(count * sizeof *text);
@@ -347,9 +345,9 @@ static void measure_mixed(const source_of *from) {
     text[i] = (rung_token_list){ids + i % 512, (size_t)(8 * pow(64, (double)(next_random() % 4096) / 4095))};
   for (int r = 0; r < repeats; r++) {
     double t[ANCHORS], sum = 0;
-    for (int i = 0; i < ANCHORS; i++) t[i] = time_at(&e, anchors[i], info.rows, out);
+    for (int i = 0; i < ANCHORS; i++) t[i] = time_at(e, anchors[i], info.rows, out);
     const double start = now();
-    check(rung_encoder_run(e.encoder, text, count, out), rung_encoder_message(e.encoder));
+    check(rung_encoder_run(e, text, count, out), rung_encoder_message(e));
     seconds[r] = now() - start;
     for (size_t i = 0; i < count; i++) sum += between(t, (double)text[i].count);
     ratio[r] = seconds[r] / sum;
@@ -361,7 +359,7 @@ static void measure_mixed(const source_of *from) {
   fflush(stdout);
   free(text);
   free(out);
-  rung_encoder_destroy(e.encoder);
+  rung_encoder_destroy(e);
 }
 
 /* ---- memory against the number of sizes */

@@ -57,8 +57,6 @@ rung_status rung_folder_scan(rung_host *host, const char *path, rung_folder_fn *
 
 bool rung_file_remove(const char *path) { return unlink(path) == 0 || errno == ENOENT; }
 
-bool rung_file_exists(const char *path) { return access(path, F_OK) == 0; }
-
 void rung_file_touch(const char *path) {
   const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
   (void)utimensat(AT_FDCWD, path, times, 0);

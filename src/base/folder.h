@@ -19,7 +19,6 @@ typedef void rung_folder_fn(void *self, const rung_folder_entry *entry);
 rung_status rung_folder_scan(rung_host *host, const char *path, rung_folder_fn *fn, void *self, rung_error *error);
 
 bool rung_file_remove(const char *path);
-bool rung_file_exists(const char *path);
 /* Says that the file was used now; its time of modification stays. */
 void rung_file_touch(const char *path);
 /* Was this file, half written by rung_writer, left behind by a process that is gone? */

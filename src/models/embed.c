@@ -24,15 +24,15 @@ rung_encoder_options rung_encoder_options_default(void) {
 
 /* ---- graph */
 
-static rung_value pool(rung_graph *g, const rung_encoder_options *o, rung_value x, rung_value offsets) {
-  const rung_pool_ragged_attrs attrs = {.mode = o->pooling == RUNG_POOLING_FIRST  ? RUNG_POOL_FIRST
-                                                : o->pooling == RUNG_POOLING_LAST ? RUNG_POOL_LAST
-                                                : o->pooling == RUNG_POOLING_MAX  ? RUNG_POOL_MAX
-                                                                                  : RUNG_POOL_MEAN};
+static rung_value pool(rung_graph *g, rung_pooling pooling, rung_value x, rung_value offsets) {
+  const rung_pool_ragged_attrs attrs = {.mode = pooling == RUNG_POOLING_FIRST  ? RUNG_POOL_FIRST
+                                                : pooling == RUNG_POOLING_LAST ? RUNG_POOL_LAST
+                                                : pooling == RUNG_POOLING_MAX  ? RUNG_POOL_MAX
+                                                                               : RUNG_POOL_MEAN};
   return rung_graph_op(g, &rung_op_pool_ragged, (rung_value[]){x, offsets}, 2, &attrs);
 }
 
-rung_status rung_encoder_graph(const rung_model *m, const rung_encoder_options *o, rung_error *error,
+rung_status rung_encoder_graph(const rung_model *m, const rung_compile_key *key, rung_error *error,
                                rung_graph **out_graph) {
   rung_graph *g;
   RUNG_TRY(rung_graph_create(m->host, error, &g));
@@ -46,12 +46,12 @@ rung_status rung_encoder_graph(const rung_model *m, const rung_encoder_options *
   b.positions = rung_graph_op(g, &rung_op_positions, &b.offsets, 1, &positions);
   const rung_value hidden = m->family->build(&b, ids);
   rung_graph_label(g, "pooling");
-  rung_value y = pool(g, o, hidden, b.offsets);
-  if (o->dims && o->dims < m->config.width) {
-    const rung_dim zero = rung_graph_constant_dim(g, 0), dims = rung_graph_constant_dim(g, o->dims);
+  rung_value y = pool(g, key->pooling, hidden, b.offsets);
+  if (key->dims && key->dims < m->config.width) {
+    const rung_dim zero = rung_graph_constant_dim(g, 0), dims = rung_graph_constant_dim(g, key->dims);
     y = rung_build_slice(g, y, 1, zero, dims);
   }
-  if (o->unit_length == RUNG_UNIT_LENGTH_ON) {
+  if (key->unit_length == RUNG_UNIT_LENGTH_ON) {
     const rung_value length = rung_build_reduce(g, &rung_op_reduce_l2, y, (const int64_t[]){1}, 1, true);
     const rung_value least = rung_build_scalar(g, RUNG_TYPE_F32, 1e-12);
     y = rung_build_div(g, y, rung_build_max(g, length, least));
@@ -103,19 +103,11 @@ static rung_status resolve(const rung_model *m, rung_encoder_options *o, rung_er
   return RUNG_OK;
 }
 
-/* The caller releases what was made, also after a failure. */
-static rung_status compile(const rung_model *m, const rung_encoder_options *o, rung_error *error,
-                           rung_template **out_template, rung_program **out_program) {
-  rung_graph *graph;
-  rung_compile_options co = rung_compile_options_default();
-  co.quant = m->options.quant;
-  co.threads = o->threads;
-  RUNG_TRY(rung_encoder_graph(m, o, error, &graph));
-  const rung_status status = rung_store_template(m->options.store, m->device, graph, &co, error, out_template);
-  rung_graph_destroy(graph);
-  if (status) return status;
-  const rung_binding ceiling[] = {{"rows", o->rows}, {"sequences", o->rows}};
-  return rung_program_create(*out_template, ceiling, RUNG_COUNT(ceiling), error, out_program);
+static rung_status template_of(rung_model *m, const rung_encoder_options *o, rung_error *error,
+                               rung_template **out_template) {
+  const rung_compile_key key = {
+      .encoder = true, .pooling = o->pooling, .unit_length = o->unit_length, .dims = o->dims, .threads = o->threads};
+  return rung_model_template(m, &key, error, out_template);
 }
 
 rung_status rung_encoder_compile(rung_model *model, const rung_encoder_options *options, rung_error *error,
@@ -123,9 +115,11 @@ rung_status rung_encoder_compile(rung_model *model, const rung_encoder_options *
   if (!model || !out_template || !out_program)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "encoder: an argument is missing");
   rung_encoder_options o = options ? *options : rung_encoder_options_default();
-  rung_template *template_ = NULL;
+  rung_template *template_;
   RUNG_TRY(resolve(model, &o, error));
-  const rung_status status = compile(model, &o, error, &template_, out_program);
+  RUNG_TRY(template_of(model, &o, error, &template_));
+  const rung_binding ceiling[] = {{"rows", o.rows}, {"sequences", o.rows}};
+  const rung_status status = rung_program_create(template_, ceiling, RUNG_COUNT(ceiling), error, out_program);
   if (status)
     rung_template_release(template_);
   else
@@ -134,7 +128,9 @@ rung_status rung_encoder_compile(rung_model *model, const rung_encoder_options *
 }
 
 static rung_status fill(rung_encoder *e, rung_error *error) {
-  RUNG_TRY(compile(e->model, &e->options, error, &e->template_, &e->program));
+  const rung_encoder_options *o = &e->options;
+  RUNG_TRY(template_of(e->model, o, error, &e->template_));
+  RUNG_TRY(rung_model_program(e->model, e->template_, o->rows, o->rows, 0, error, &e->program));
   e->in_ids = rung_program_find_input(e->program, "ids");
   e->in_offsets = rung_program_find_input(e->program, "offsets");
   e->out_vectors = rung_program_find_output(e->program, "vectors");
@@ -170,7 +166,7 @@ rung_status rung_encoder_create(rung_model *model, const rung_encoder_options *o
 void rung_encoder_destroy(rung_encoder *e) {
   if (!e) return;
   rung_context_destroy(e->context);
-  rung_program_release(e->program);
+  rung_model_program_done(e->model, e->program);
   rung_template_release(e->template_);
   rung_model_release(e->model);
   rung_host *host = e->host;

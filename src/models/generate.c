@@ -115,7 +115,8 @@ static rung_status make_sequences(rung_generator *g, rung_error *error) {
 
 static rung_status fill(rung_generator *g, rung_error *error) {
   const rung_generate_options *o = &g->options;
-  RUNG_TRY(rung_model_template(g->model, o->kv, o->threads, error, &g->template_));
+  const rung_compile_key key = {.kv = o->kv, .threads = o->threads};
+  RUNG_TRY(rung_model_template(g->model, &key, error, &g->template_));
   g->logits = o->logits ? o->logits : o->sequences;
   RUNG_TRY(rung_model_program(g->model, g->template_, o->chunk, o->sequences, g->logits, error, &g->program));
   g->in_ids = rung_program_find_input(g->program, "ids");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opening models: metadata to a configuration, weights checked by building the graph once, compiles kept by kv type. */
+ * Opening models: metadata to a configuration, weights checked by building the graph once, compiles kept by what they depend on. */
 #include "models/model.h"
 
 #include <inttypes.h>
@@ -39,8 +39,9 @@ static rung_status check_tokens(const rung_model *m, rung_error *error) {
 
 /* ---- graph */
 
-static rung_status build(rung_model *m, rung_type kv, rung_error *error, rung_graph **out_graph) {
+static rung_status build(rung_model *m, const rung_compile_key *key, rung_error *error, rung_graph **out_graph) {
   rung_graph *g;
+  if (key->encoder) return rung_encoder_graph(m, key, error, out_graph);
   if (m->family->encoder)
     return rung_fail(error, RUNG_UNSUPPORTED, "architecture %s makes vectors, not text: see rung/embed.h",
                      m->family->architecture);
@@ -49,7 +50,7 @@ static rung_status build(rung_model *m, rung_type kv, rung_error *error, rung_gr
   const rung_dim sequences = rung_graph_symbol(g, "sequences", 0, RUNG_MAX_SEQUENCES);
   const rung_dim wanted = rung_graph_symbol(g, "wanted", 0, RUNG_MAX_CHUNK);
   const rung_dim offsets = rung_graph_dim(g, RUNG_DIM_ADD, sequences, rung_graph_constant_dim(g, 1));
-  rung_builder b = {.graph = g, .weights = m->weights, .config = &m->config, .kv = kv, .rows = rows};
+  rung_builder b = {.graph = g, .weights = m->weights, .config = &m->config, .kv = key->kv, .rows = rows};
   const rung_value ids = rung_graph_input(g, "ids", RUNG_TYPE_I32, 1, &rows);
   b.offsets = rung_graph_input(g, "offsets", RUNG_TYPE_I32, 1, &offsets);
   b.slot = rung_graph_input(g, "slot", RUNG_TYPE_I32, 1, &sequences);
@@ -71,19 +72,24 @@ static rung_status build(rung_model *m, rung_type kv, rung_error *error, rung_gr
   return RUNG_OK;
 }
 
-rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_error *error,
+static bool same_key(const rung_compile_key *a, const rung_compile_key *b) {
+  return a->encoder == b->encoder && a->kv == b->kv && a->pooling == b->pooling && a->unit_length == b->unit_length &&
+         a->dims == b->dims && a->threads == b->threads;
+}
+
+rung_status rung_model_template(rung_model *m, const rung_compile_key *key, rung_error *error,
                                 rung_template **out_template) {
   rung_mutex_lock(&m->lock);
   rung_kept_compile *c = m->compiled;
-  while (c && (c->kv != kv || c->threads != threads)) c = c->next;
+  while (c && !same_key(&c->key, key)) c = c->next;
   rung_status status = RUNG_OK;
   if (!c) {
     rung_graph *graph;
     rung_template *t = NULL;
     rung_compile_options options = rung_compile_options_default();
     options.quant = m->options.quant;
-    options.threads = threads;
-    status = build(m, kv, error, &graph);
+    options.threads = key->threads;
+    status = build(m, key, error, &graph);
     if (!status) {
       status = rung_store_template(m->options.store, m->device, graph, &options, error, &t);
       rung_graph_destroy(graph);
@@ -94,7 +100,7 @@ rung_status rung_model_template(rung_model *m, rung_type kv, int threads, rung_e
       status = rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
     }
     if (c) {
-      *c = (rung_kept_compile){.next = m->compiled, .kv = kv, .threads = threads, .template_ = t};
+      *c = (rung_kept_compile){.next = m->compiled, .key = *key, .template_ = t};
       m->compiled = c;
     }
   }
@@ -117,7 +123,7 @@ static rung_status plan(rung_model *m, rung_kept_compile *c, int64_t chunk, int6
   if (!p) return rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");
   *p = (rung_planned){.next = c->planned, .chunk = chunk, .sequences = sequences, .logits = logits};
   const rung_binding ceiling[] = {{"rows", chunk}, {"sequences", sequences}, {"wanted", logits}};
-  const rung_status status = rung_program_create(c->template_, ceiling, RUNG_COUNT(ceiling), error, &p->program);
+  const rung_status status = rung_program_create(c->template_, ceiling, logits ? 3 : 2, error, &p->program);
   if (status) {
     rung_host_free(m->host, RUNG_MEMORY_host, p, sizeof *p);
     return status;
@@ -244,9 +250,8 @@ static rung_status fill(rung_model *m, const rung_source *source, rung_error *er
   RUNG_TRY(rung_view_create(m->weights, error, &m->view));
   if (m->options.store) RUNG_TRY(rung_store_attach(m->options.store, m->weights, error));
   rung_graph *graph; /* built once here so that a wrong file is refused at once */
-  const rung_encoder_options vectors = rung_encoder_options_default();
-  RUNG_TRY(m->family->encoder ? rung_encoder_graph(m, &vectors, error, &graph)
-                              : build(m, RUNG_TYPE_F16, error, &graph));
+  const rung_compile_key key = {.encoder = m->family->encoder, .kv = RUNG_TYPE_F16, .pooling = RUNG_POOLING_MEAN};
+  RUNG_TRY(build(m, &key, error, &graph));
   const rung_status status = log_unused(m, graph, error);
   rung_graph_destroy(graph);
   return status;

@@ -23,11 +23,20 @@ typedef struct rung_planned {
   rung_program *program;
 } rung_planned;
 
+/* What a compile of the model depends on besides its file. */
+typedef struct rung_compile_key {
+  bool encoder;         /* vectors, not text */
+  rung_type kv;         /* of generators */
+  rung_pooling pooling; /* of encoders, all three resolved */
+  rung_unit_length unit_length;
+  int64_t dims;
+  int threads;
+} rung_compile_key;
+
 /* One compile of the model's graph. */
 typedef struct rung_kept_compile {
   struct rung_kept_compile *next;
-  rung_type kv;
-  int threads;
+  rung_compile_key key;
   rung_template *template_;
   rung_planned *planned;
 } rung_kept_compile;
@@ -50,15 +59,16 @@ struct rung_model {
   rung_kept_compile *compiled;
 };
 
-/* The graph compiled for a kv type, made on first use; the reference is the caller's. */
-rung_status rung_model_template(rung_model *model, rung_type kv, int threads, rung_error *error,
+/* The graph compiled for a key, made on first use; the reference is the caller's. */
+rung_status rung_model_template(rung_model *model, const rung_compile_key *key, rung_error *error,
                                 rung_template **out_template);
-/* A program of such a template, shared; the model must outlive it. Given back with rung_model_program_done. */
+/* A program of such a template, shared; the model must outlive it. Given back with rung_model_program_done. logits 0:
+ * an encoder's, whose graph has no such rows. */
 rung_status rung_model_program(rung_model *model, rung_template *template_, int64_t chunk, int64_t sequences,
                                int64_t logits, rung_error *error, rung_program **out_program);
 void rung_model_program_done(rung_model *model, rung_program *program); /* NULL allowed */
-/* The graph of an encoder (embed.c): `options` say pooling, length and numbers of vectors. */
-rung_status rung_encoder_graph(const rung_model *model, const rung_encoder_options *options, rung_error *error,
+/* The graph of an encoder (embed.c). */
+rung_status rung_encoder_graph(const rung_model *model, const rung_compile_key *key, rung_error *error,
                                rung_graph **out_graph);
 rung_status rung_model_tokenizer(rung_model *model, rung_error *error, const rung_tokenizer **out_tokenizer);
 /* Metadata of a GGUF file (config_gguf.c). */

@@ -41,18 +41,8 @@ static rung_status infer(rung_infer *infer) {
   RUNG_TRY(rung_infer_extent(infer, 1, 3, q->extent[3]));
   RUNG_TRY(rung_infer_extent(infer, 2, 1, k->extent[1]));
   RUNG_TRY(rung_infer_extent(infer, 2, 2, k->extent[2]));
-  int64_t heads, kv_heads;
-  RUNG_TRY(rung_infer_constant(infer, q->extent[1], "the number of heads", &heads));
-  RUNG_TRY(rung_infer_constant(infer, k->extent[1], "the number of key heads", &kv_heads));
-  if (kv_heads < 1 || heads % kv_heads) {
-    return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH, "%lld heads do not share %lld key/value heads evenly",
-                             (long long)heads, (long long)kv_heads);
-  }
-  if (!(attrs->scale >= 0) || !(attrs->soft_cap >= 0) || !isfinite(attrs->scale) || !isfinite(attrs->soft_cap) ||
-      attrs->window < 0) {
-    return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT,
-                             "scale, soft_cap and window must be finite and not negative");
-  }
+  RUNG_TRY(rung_infer_heads(infer, q->extent[1], k->extent[1]));
+  RUNG_TRY(rung_infer_scores(infer, attrs->scale, attrs->soft_cap, attrs->window));
   const rung_dim scores[] = {q->extent[0], q->extent[1], q->extent[2], k->extent[2]};
   if (infer->n_in == 4) RUNG_TRY(infer_mask(infer, scores));
   rung_infer_result(infer, 0, q->type, 4, (const rung_dim[]){q->extent[0], q->extent[1], q->extent[2], v->extent[3]});

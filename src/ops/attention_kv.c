@@ -26,19 +26,9 @@ static rung_status infer(rung_infer *infer) {
     return rung_infer_refuse(infer, RUNG_TYPE_MISMATCH, "state must be a key/value state");
   }
   RUNG_TRY(rung_infer_extent(infer, 0, 2, state->extent[1]));
-  int64_t heads, kv_heads;
-  RUNG_TRY(rung_infer_constant(infer, q->extent[1], "the number of heads", &heads));
-  RUNG_TRY(rung_infer_constant(infer, state->extent[0], "the state's number of heads", &kv_heads));
-  if (kv_heads < 1 || heads % kv_heads) {
-    return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH, "%lld heads do not share %lld key/value heads evenly",
-                             (long long)heads, (long long)kv_heads);
-  }
+  RUNG_TRY(rung_infer_heads(infer, q->extent[1], state->extent[0]));
   RUNG_TRY(rung_infer_ragged(infer, 2));
-  if (!(attrs->scale >= 0) || !(attrs->soft_cap >= 0) || !isfinite(attrs->scale) || !isfinite(attrs->soft_cap) ||
-      attrs->window < 0) {
-    return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT,
-                             "scale, soft_cap and window must be finite and not negative");
-  }
+  RUNG_TRY(rung_infer_scores(infer, attrs->scale, attrs->soft_cap, attrs->window));
   rung_infer_result(infer, 0, q->type, 3, (const rung_dim[]){q->extent[0], q->extent[1], state->extent[2]});
   return RUNG_OK;
 }

@@ -2,6 +2,7 @@
  * What the structured ops share: further shape rules, spans of any type, ragged rows. */
 #include "ops/structured.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ir/graph.h"
@@ -68,6 +69,20 @@ rung_status rung_infer_broadcast_dim(rung_infer *infer, rung_dim a, rung_dim b, 
 rung_status rung_infer_constant(const rung_infer *infer, rung_dim dim, const char *what, int64_t *out_value) {
   if (rung_dims_is_constant(infer->dims, dim, out_value)) return RUNG_OK;
   return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH, "%s must be a constant", what);
+}
+
+rung_status rung_infer_heads(const rung_infer *infer, rung_dim heads, rung_dim kv_heads) {
+  int64_t n, kv;
+  RUNG_TRY(rung_infer_constant(infer, heads, "the number of heads", &n));
+  RUNG_TRY(rung_infer_constant(infer, kv_heads, "the number of key/value heads", &kv));
+  if (kv >= 1 && n % kv == 0) return RUNG_OK;
+  return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH, "%lld heads do not share %lld key/value heads evenly",
+                           (long long)n, (long long)kv);
+}
+
+rung_status rung_infer_scores(const rung_infer *infer, double scale, double soft_cap, int64_t window) {
+  if (scale >= 0 && soft_cap >= 0 && isfinite(scale) && isfinite(soft_cap) && window >= 0) return RUNG_OK;
+  return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT, "scale, soft_cap and window must be finite and not negative");
 }
 
 void rung_infer_result(rung_infer *infer, uint32_t r, rung_type type, int rank, const rung_dim *extent) {

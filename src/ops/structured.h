@@ -24,6 +24,10 @@ rung_status rung_infer_same_shape(rung_infer *infer, uint32_t i, uint32_t j);
 rung_status rung_infer_broadcast_dim(rung_infer *infer, rung_dim a, rung_dim b, const char *what, rung_dim *out);
 /* Refuses unless the extent is a constant; gives its value. */
 rung_status rung_infer_constant(const rung_infer *infer, rung_dim dim, const char *what, int64_t *out_value);
+/* What all attention ops ask for: constant numbers of heads, of which each key/value head serves as many; and scores
+ * that stay numbers. */
+rung_status rung_infer_heads(const rung_infer *infer, rung_dim heads, rung_dim kv_heads);
+rung_status rung_infer_scores(const rung_infer *infer, double scale, double soft_cap, int64_t window);
 /* Result r: a row-major tensor on the place of operand 0. */
 void rung_infer_result(rung_infer *infer, uint32_t r, rung_type type, int rank, const rung_dim *extent);
 

@@ -63,6 +63,21 @@ typedef struct rung_kernel {
   rung_status (*run)(const rung_args *args, int64_t task, int thread);
 } rung_kernel;
 
+/* A row that runs an op's reference: any types, strides and sizes. */
+static inline rung_kernel rung_kernel_plain(const char *name, const rung_op *op,
+                                            rung_status (*run)(const rung_args *args, int64_t task, int thread)) {
+  return (rung_kernel){.name = name,
+                       .op = op,
+                       .in_type = {RUNG_ANY_TYPE},
+                       .n_in_type = 1,
+                       .out_type = {RUNG_ANY_TYPE},
+                       .n_out_type = 1,
+                       .in_strides = RUNG_STRIDES_ANY,
+                       .out_strides = RUNG_STRIDES_ANY,
+                       .guard_role = -1,
+                       .run = run};
+}
+
 /* A packed form of a matrix [n, k] in panels of `panel` rows. One layout serves GEMM, GEMV, exact and fast arithmetic
  * and row gather. */
 typedef struct rung_layout {

@@ -83,6 +83,24 @@ static void test_folder_says(void) {
   world_close(&w);
 }
 
+/* Encoders of one model that ask for the same share template and program; others have their own. */
+static void test_one_compile(void) {
+  world w;
+  CHECK_OK(world_open(&w, "cpu", 1, TINY_MODELS "bert"));
+  rung_encoder_options other = rung_encoder_options_default();
+  other.pooling = RUNG_POOLING_FIRST;
+  rung_encoder *a = world_encoder(&w, NULL), *b = world_encoder(&w, NULL), *c = world_encoder(&w, &other);
+  CHECK(a && b && c);
+  if (a && b && c) {
+    CHECK(rung_encoder_program(a) == rung_encoder_program(b));
+    CHECK(rung_encoder_program(a) != rung_encoder_program(c));
+  }
+  rung_encoder_destroy(a);
+  rung_encoder_destroy(b);
+  rung_encoder_destroy(c);
+  world_close(&w);
+}
+
 /* The recorded lines as text give the recorded ids. */
 static void check_lines(rung_encoder *e, rung_model *model, const texts *t) {
   FILE *f = fopen(RUNG_SOURCE_DIR "/tests/models/expect/minilm/lines.txt", "rb");
@@ -321,6 +339,7 @@ int main(void) {
   RUN(test_numbers_cpu);
   RUN(test_numbers_ref);
   RUN(test_folder_says);
+  RUN(test_one_compile);
   RUN(test_minilm);
   RUN(test_bits);
   RUN(test_tokens);

@@ -124,20 +124,6 @@ static void test_read_as_they_are(void) {
 
 /* ---- failing calls */
 
-typedef struct fault {
-  rung_fault kind;
-  int64_t left, count;
-  bool fired;
-} fault;
-static bool fail_nth(void *self, rung_fault kind) {
-  fault *f = self;
-  if (kind != f->kind) return false;
-  f->count++;
-  if (f->left <= 0 || --f->left) return false;
-  f->fired = true;
-  return true;
-}
-
 static rung_status scenario(rung_host *host, rung_source_mode mode, const texts *t, world *w, rung_encoder **e,
                             float *out) {
   rung_device_options device = rung_device_options_default();
@@ -169,19 +155,19 @@ static int64_t every_nth(rung_source_mode mode, rung_fault kind, const texts *t)
     CHECK_OK(rung_host_create(NULL, &w.error, &w.host));
     const uint64_t before = held(w.host);
     if (kind == RUNG_FAULT_THREAD) rung_pool_stop(rung_pool_shared(w.host));
-    fault f = {.kind = kind, .left = n};
-    rung_host_set_fault(w.host, fail_nth, &f);
+    test_fault f = {.kind = kind, .at = n};
+    rung_host_set_fault(w.host, test_fault_hit, &f);
     const rung_status status = scenario(w.host, mode, t, &w, &e, got);
-    if (n && f.fired && kind != RUNG_FAULT_THREAD) {
+    if (n && f.hit && kind != RUNG_FAULT_THREAD) {
       CHECK(status != RUNG_OK && status == w.error.status && w.error.message[0] != 0);
     } else {
       if (status) fprintf(stderr, "  %" PRId64 ": %s\n", n, w.error.message);
       CHECK_OK(status);
     }
-    f.left = 0;
+    f.at = 0;
     if (status && e) CHECK_OK(rung_encoder_run(e, t->text, 4, got)); /* again, in the same objects */
     if (!n)
-      memcpy(want, got, sizeof want), total = f.count;
+      memcpy(want, got, sizeof want), total = f.count[kind];
     else if (e)
       CHECK(memcmp(want, got, sizeof want) == 0);
     rung_encoder_destroy(e);

@@ -9,22 +9,6 @@
 
 static const char *const kinds[] = {"allocation", "commit", "thread start", "map", "read"};
 
-typedef struct fault {
-  rung_fault kind;
-  int64_t left;  /* calls of the kind until the one that fails; counts down */
-  int64_t count; /* calls of the kind seen */
-  bool fired;
-} fault;
-
-static bool fail_nth(void *self, rung_fault kind) {
-  fault *f = self;
-  if (kind != f->kind) return false;
-  f->count++;
-  if (f->left <= 0 || --f->left) return false;
-  f->fired = true;
-  return true;
-}
-
 typedef struct objects {
   rung_device *device;
   rung_model *model;
@@ -101,11 +85,11 @@ static int64_t every_nth(const char *path, rung_source_mode mode, rung_fault kin
     }
     const uint64_t before = held(host);
     if (kind == RUNG_FAULT_THREAD) rung_pool_stop(rung_pool_shared(host));
-    fault f = {.kind = kind, .left = n};
+    test_fault f = {.kind = kind, .at = n};
     objects o = {0};
-    rung_host_set_fault(host, fail_nth, &f);
+    rung_host_set_fault(host, test_fault_hit, &f);
     const rung_status status = scenario(host, path, mode, &o, &error, got, &got_count);
-    if (n && f.fired && kind != RUNG_FAULT_THREAD) {
+    if (n && f.hit && kind != RUNG_FAULT_THREAD) {
       CHECK(status != RUNG_OK);
       CHECK(status == error.status && error.message[0] != 0);
     } else {
@@ -113,14 +97,14 @@ static int64_t every_nth(const char *path, rung_source_mode mode, rung_fault kin
       CHECK_OK(status);
     }
     if (status && o.generator) { /* the failed call again, in the same objects */
-      f.left = 0;
+      f.at = 0;
       for (int32_t slot = 0; slot < 2; slot++) CHECK_OK(rung_generator_reset(o.generator, slot));
       CHECK_OK(generate(&o, &error, got, &got_count));
     }
     if (!n) {
       memcpy(want, got, sizeof want);
       want_count = got_count;
-      total = f.count;
+      total = f.count[kind];
     } else if (!status || o.generator) {
       CHECK_EQ_I64(got_count, want_count);
       CHECK(memcmp(got, want, want_count * sizeof *want) == 0);

@@ -1,140 +1,40 @@
 /* SPDX-License-Identifier: MIT
  * Tokenisers from tokenizer.json against Hugging Face's library: 10,000 recorded strings for each of nine files
  * (tests/tokens/README.md), ids equal, text back equal, as a stream too and from several threads. */
-#include <stdlib.h>
-
-#include "base/clock.h"
-#include "base/map_file.h"
-#include "base/pool.h"
 #include "fetched.h"
 #include "formats/tokenizer_json.h"
-#include "test.h"
+#include "token_records.h"
 
-enum { PARSE_SPECIAL = 1, ADD_SPECIAL = 2 }; /* flags of a text */
-
-typedef struct record {
-  uint32_t flags, bytes, count;
-  const char *text;
-  uint64_t ids, decoded; /* digests */
-} record;
-
-typedef struct fixture {
-  rung_map texts, digests;
-  record *records;
-  uint32_t count;
-} fixture;
-
-static uint32_t read_u32(const uint8_t *at) {
-  uint32_t value;
-  memcpy(&value, at, sizeof value);
-  return value;
-}
-static uint64_t read_u64(const uint8_t *at) {
-  uint64_t value;
-  memcpy(&value, at, sizeof value);
-  return value;
-}
-static uint64_t digest(const void *data, size_t bytes) {
-  uint64_t value = UINT64_C(0xCBF29CE484222325);
-  for (size_t i = 0; i < bytes; i++) value = (value ^ ((const uint8_t *)data)[i]) * UINT64_C(0x100000001B3);
-  return value;
-}
-
-static bool map(rung_map *m, rung_host *host, const char *name, const char *magic) {
-  char full[1024];
-  snprintf(full, sizeof full, "%s/tests/tokens/json/%s.bin", RUNG_SOURCE_DIR, name);
-  const rung_source source = rung_source_path(full);
-  return !rung_map_open(m, host, &source, NULL) && m->size >= 12 && memcmp(m->data, magic, 8) == 0;
-}
-
-static bool load(fixture *f, rung_host *host, const char *name) {
-  if (!map(&f->texts, host, "texts", "RUNGTOK1") || !map(&f->digests, host, name, "RUNGTOK2")) return false;
-  f->count = read_u32(f->texts.data + 8);
-  if (read_u32(f->digests.data + 8) != f->count || f->digests.size != 12 + 20 * (uint64_t)f->count) return false;
-  f->records = calloc(f->count, sizeof *f->records);
-  const uint8_t *at = f->texts.data + 12, *end = f->texts.data + f->texts.size, *own = f->digests.data + 12;
-  for (uint32_t i = 0; f->records && i < f->count; i++, own += 20) {
+static bool load(records *f, rung_host *host, const char *name) {
+  char own_name[64];
+  snprintf(own_name, sizeof own_name, "json/%s.bin", name);
+  if (!map_records(&f->map[0], host, "json/texts.bin", "RUNGTOK1") ||
+      !map_records(&f->map[1], host, own_name, "RUNGTOK2"))
+    return false;
+  const rung_map *texts = &f->map[0], *digests = &f->map[1];
+  f->count = read_u32(texts->data + 8);
+  if (read_u32(digests->data + 8) != f->count || digests->size != 12 + 20 * (uint64_t)f->count) return false;
+  f->record = calloc(f->count, sizeof *f->record);
+  const uint8_t *at = texts->data + 12, *end = texts->data + texts->size, *own = digests->data + 12;
+  for (uint32_t i = 0; f->record && i < f->count; i++, own += 20) {
     if (end - at < 12 || (uint64_t)(end - at) - 12 < read_u32(at + 4)) return false;
-    f->records[i] = (record){read_u32(at),          read_u32(at + 4),  read_u32(own),
-                             (const char *)at + 12, read_u64(own + 4), read_u64(own + 12)};
+    f->record[i] = (record){.flags = read_u32(at),
+                            .bytes = read_u32(at + 4),
+                            .count = read_u32(own),
+                            .text = (const char *)at + 12,
+                            .ids_digest = read_u64(own + 4),
+                            .text_digest = read_u64(own + 12)};
     at += 12 + read_u32(at + 4);
   }
-  return f->records && at == end;
+  return f->record && at == end;
 }
 
-static void unload(fixture *f) {
-  free(f->records);
-  rung_map_close(&f->texts);
-  rung_map_close(&f->digests);
-}
-
-static bool encodes(const rung_tokenizer *t, const record *r, rung_ids *ids) {
-  const unsigned flags = (r->flags & PARSE_SPECIAL ? RUNG_ENCODE_PARSE_SPECIAL : 0u) |
-                         (r->flags & ADD_SPECIAL ? RUNG_ENCODE_ADD_SPECIAL : 0u);
-  ids->count = 0;
-  if (rung_tokenizer_encode(t, r->text, r->bytes, flags, NULL, ids)) return false;
-  return ids->count == r->count && digest(ids->data, 4 * ids->count) == r->ids;
-}
-
-/* Ids to text, all at once and one at a time. */
-static bool decodes(const rung_tokenizer *t, const record *r, const rung_ids *ids, rung_text *text) {
-  text->length = 0;
-  if (rung_tokenizer_decode(t, ids->data, ids->count, RUNG_DECODE_SPECIAL, NULL, text)) return false;
-  if (digest(text->data, text->length) != r->decoded) return false;
-  rung_decoder decoder;
-  rung_decoder_init(&decoder, t, RUNG_DECODE_SPECIAL);
-  text->length = 0;
-  for (size_t i = 0; i < ids->count; i++)
-    if (rung_decoder_push(&decoder, ids->data[i], NULL, text)) return false;
-  return !rung_decoder_flush(&decoder, NULL, text) && digest(text->data, text->length) == r->decoded;
-}
-
-typedef struct threads {
-  const rung_tokenizer *tokenizer;
-  const fixture *fixture;
-  rung_host *host;
-  int64_t wrong;
-} threads;
-static void one_thread(void *self, int64_t task, int thread) {
-  threads *w = self;
-  (void)thread;
-  rung_ids ids;
-  rung_ids_init(&ids, w->host);
-  for (uint32_t i = (uint32_t)task; i < w->fixture->count; i += 8)
-    if (!encodes(w->tokenizer, &w->fixture->records[i], &ids)) __atomic_add_fetch(&w->wrong, 1, __ATOMIC_RELAXED);
-  rung_ids_finish(&ids);
-}
-
-static void check_records(const rung_tokenizer *t, rung_host *host, const char *name) {
-  fixture f = {0};
-  CHECK(load(&f, host, name));
-  CHECK(f.count >= 10000);
-  rung_ids ids;
-  rung_text text;
-  rung_ids_init(&ids, host);
-  rung_text_init(&text, host);
-  int64_t different = 0, not_back = 0;
-  uint64_t bytes = 0, spent = 0;
-  for (uint32_t i = 0; f.records && i < f.count; i++) {
-    const record *r = &f.records[i];
-    const uint64_t before = rung_clock_ns();
-    const bool equal = encodes(t, r, &ids);
-    spent += rung_clock_ns() - before;
-    bytes += r->bytes;
-    if (!equal && ++different <= 3) TEST_FAIL_("%s: record %u: \"%.*s\"", name, i, (int)r->bytes, r->text);
-    if (equal && !decodes(t, r, &ids, &text) && ++not_back <= 3)
-      TEST_FAIL_("%s: record %u: \"%.*s\" comes back as \"%.*s\"", name, i, (int)r->bytes, r->text, (int)text.length,
-                 text.length ? text.data : "");
-  }
-  printf("%s: %u strings, %.1f MB/s\n", name, f.count, (double)bytes / (double)spent * 1e3);
-  CHECK_EQ_I64(different, 0);
-  CHECK_EQ_I64(not_back, 0);
-  threads w = {t, &f, host, 0};
-  if (f.records) rung_pool_run(rung_pool_shared(host), 4, 8, one_thread, &w);
-  CHECK_EQ_I64(w.wrong, 0);
-  rung_text_finish(&text);
-  rung_ids_finish(&ids);
-  unload(&f);
+static void check_recorded(const rung_tokenizer *t, rung_host *host, const char *name) {
+  records f = {0};
+  const bool loaded = load(&f, host, name);
+  CHECK(loaded);
+  if (loaded) check_records(t, host, name, &f, f.count);
+  close_records(&f);
 }
 
 /* Made twice, from files that are read and not kept: nothing is left over. */
@@ -162,7 +62,7 @@ static void check_file(const char *path, const char *name) {
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   rung_tokenizer *t = make(host, path);
-  if (t) check_records(t, host, name);
+  if (t) check_recorded(t, host, name);
   rung_tokenizer_release(t);
   rung_host_release(host);
 }

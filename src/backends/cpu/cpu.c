@@ -52,17 +52,7 @@ static rung_status make_plain_rows(cpu *self, rung_error *error) {
     char *name = self->names + n * NAME_BYTES;
     memcpy(name, prefix, sizeof prefix);
     strncat(name, op->name, NAME_BYTES - sizeof prefix);
-    self->plain[n++] = (rung_cpu_kernel){.row = {.name = name,
-                                                 .op = op,
-                                                 .in_type = {RUNG_ANY_TYPE},
-                                                 .n_in_type = 1,
-                                                 .out_type = {RUNG_ANY_TYPE},
-                                                 .n_out_type = 1,
-                                                 .in_strides = RUNG_STRIDES_ANY,
-                                                 .out_strides = RUNG_STRIDES_ANY,
-                                                 .guard_role = -1,
-                                                 .run = plain_run},
-                                         .prepare = plain_prepare};
+    self->plain[n++] = (rung_cpu_kernel){.row = rung_kernel_plain(name, op, plain_run), .prepare = plain_prepare};
   }
   return RUNG_OK;
 }

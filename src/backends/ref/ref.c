@@ -78,16 +78,7 @@ static rung_status ref_open(rung_host *host, rung_error *error, void **out_self)
   for (size_t i = 0; i < ops; i++) {
     const rung_op *op = rung_op_at(i);
     if (!has_step(op)) continue;
-    self->row[n] = (rung_kernel){.name = op->name,
-                                 .op = op,
-                                 .in_type = {RUNG_ANY_TYPE},
-                                 .n_in_type = 1,
-                                 .out_type = {RUNG_ANY_TYPE},
-                                 .n_out_type = 1,
-                                 .in_strides = RUNG_STRIDES_ANY,
-                                 .out_strides = RUNG_STRIDES_ANY,
-                                 .guard_role = -1,
-                                 .run = run_row};
+    self->row[n] = rung_kernel_plain(op->name, op, run_row);
     self->kernel[n] = &self->row[n];
     n++;
   }
