@@ -174,7 +174,7 @@ static bench *finish(bench *b, const char *name, double bytes, double flops) {
     rung_dims_is_constant(g->dims, scratch, &size);
     b->args.scratch = memory((size_t)size + 64);
   }
-  b->plan.dims = *g->dims;
+  b->plan.dims = g->dims;
   b->plan.ref = b->ref;
   b->plan.refs = match.n_in + match.n_out;
   b->step = (rung_step){.n_in = (uint16_t)match.n_in,

@@ -13,7 +13,7 @@ rung_dims *rung_dims_create(rung_host *host) {
   rung_dims *dims = (rung_dims *)rung_host_alloc(host, RUNG_MEMORY_host, sizeof *dims, 0);
   if (!dims) return NULL;
   dims->host = host;
-  atomic_init(&dims->references, 1);
+  dims->references = 1;
   dims->reason = "";
   rung_arena_init(&dims->arena, host);
   if (!rung_arena_grow(&dims->arena, (void **)&dims->node, &dims->capacity, 32, sizeof *dims->node)) {
@@ -59,10 +59,10 @@ rung_dims *rung_dims_clone(const rung_dims *from) {
   return NULL;
 }
 
-void rung_dims_retain(rung_dims *dims) { atomic_fetch_add(&dims->references, 1); }
+void rung_dims_retain(rung_dims *dims) { dims->references++; }
 
 void rung_dims_release(rung_dims *dims) {
-  if (!dims || atomic_fetch_sub(&dims->references, 1) != 1) return;
+  if (!dims || --dims->references) return;
   rung_host *host = dims->host;
   rung_arena_finish(&dims->arena);
   rung_host_free(host, RUNG_MEMORY_host, dims, sizeof *dims);

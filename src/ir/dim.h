@@ -10,7 +10,6 @@
 #define RUNG_IR_DIM_H
 
 #include <rung/graph.h>
-#include <stdatomic.h>
 
 #include "base/arena.h"
 #include "base/text.h"
@@ -67,9 +66,8 @@ typedef struct rung_dims {
   rung_status failure; /* why the last constructor that gave {0} did so */
   const char *reason;
   const struct rung_dims *cloned_from; /* whose ids mean the same here; for comparing, never followed */
-  /* Graphs of one compile and its plans share the table; one thread at a time while it grows. Last: a snapshot is what
-   * lies before it. */
-  atomic_uint references;
+  /* Graphs of one compile share the table; one thread at a time while it grows. */
+  uint32_t references;
 } rung_dims;
 
 rung_dims *rung_dims_create(rung_host *host); /* NULL: out of memory */

@@ -148,8 +148,7 @@ typedef struct rung_plan {
   rung_arena arena;
   const rung_graph *graph; /* the template's; outlives the plan */
   const rung_target *target;
-  rung_dims dims;         /* a snapshot of the template's table: arrays of its arena, which never move once written */
-  rung_dims *shared_dims; /* what the snapshot keeps alive */
+  rung_dims *dims; /* the template's, with the same ids, and what planning added: a template never changes */
   int threads;
 /* clang-format off */
 #define RUNG_PLAN_ARRAYS(X) \

@@ -486,13 +486,6 @@ static rung_status copy_checks(rung_planner *p, const rung_graph *graph) {
   return RUNG_OK;
 }
 
-/* The table goes on growing under later plans of the same template; the arrays seen here stay as they are. */
-static void snapshot_dims(rung_plan *plan, rung_dims *dims) {
-  memcpy(&plan->dims, dims, offsetof(rung_dims, references));
-  plan->shared_dims = dims;
-  rung_dims_retain(dims);
-}
-
 static rung_status make(rung_planner *p, const rung_graph *graph) {
   rung_scope scope;
   RUNG_TRY(rung_planner_scope(p, graph, &scope));
@@ -518,11 +511,11 @@ rung_status rung_plan_make(rung_host *host, const rung_graph *graph, const rung_
   for (int i = 0; i < 3; i++) plan->ragged[i] = RUNG_NONE;
   memcpy(plan->lo, lo, sizeof plan->lo);
   memcpy(plan->ceiling, ceiling, sizeof plan->ceiling);
-  rung_planner p = {.plan = plan, .host = host, .target = target, .dims = graph->dims, .error = error};
+  plan->dims = rung_dims_clone(graph->dims);
+  rung_planner p = {.plan = plan, .host = host, .target = target, .dims = plan->dims, .error = error};
   rung_arena_init_raw(&p.work, host);
-  const rung_status status = make(&p, graph);
+  const rung_status status = p.dims ? make(&p, graph) : rung_fail(error, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   rung_arena_finish(&p.work);
-  snapshot_dims(plan, graph->dims);
   if (status) {
     rung_plan_destroy(plan);
     return status;
@@ -534,7 +527,7 @@ rung_status rung_plan_make(rung_host *host, const rung_graph *graph, const rung_
 void rung_plan_destroy(rung_plan *plan) {
   if (!plan) return;
   rung_host *host = plan->arena.host;
-  rung_dims_release(plan->shared_dims);
+  rung_dims_release(plan->dims);
   rung_arena_finish(&plan->arena);
   rung_host_free(host, RUNG_MEMORY_host, plan, sizeof *plan);
   rung_host_release(host);

@@ -11,7 +11,7 @@ typedef struct rung_planner {
   rung_arena work; /* raw; goes when the plan is made. The plan's arrays grow here, until compact.c settles them */
   rung_host *host;
   const rung_target *target;
-  rung_dims *dims; /* the shared table, still growing */
+  rung_dims *dims; /* the plan's, still growing */
   rung_error *error;
   int64_t *lower, *upper; /* of every dim at the ceiling, as far as computed */
   uint32_t uppers, lower_capacity, upper_capacity;

@@ -194,7 +194,6 @@ static rung_status bind_symbols(rung_template *t, const rung_io *inputs, size_t 
                                 rung_error *error) {
   given *in = rung_host_array(t->device->host, count, sizeof *in);
   if (!in) return rung_fail(error, RUNG_OUT_OF_MEMORY, "binding: out of memory");
-  rung_mutex_lock(&t->lock); /* planning grows the dimensions */
   const rung_dims *dims = t->graph->dims;
   for (uint32_t s = 0; s < RUNG_MAX_SYMBOLS; s++) symbol[s] = RUNG_UNBOUND;
   for (uint32_t s = 0; s < dims->symbols; s++)
@@ -203,7 +202,6 @@ static rung_status bind_symbols(rung_template *t, const rung_io *inputs, size_t 
   if (!status) status = solve_all(t, in, count, symbol, error);
   if (!status) status = rung_check_open(dims, symbol, "the inputs leave these symbols open", error);
   if (!status) status = check_all(t, in, count, symbol, error);
-  rung_mutex_unlock(&t->lock);
   rung_host_free(t->device->host, RUNG_MEMORY_host, in, count * sizeof *in);
   return status;
 }
@@ -223,7 +221,6 @@ rung_status rung_template_bind(rung_template *t, const rung_io *inputs, size_t c
 
 rung_status rung_check_complete(rung_template *t, const rung_binding *binding, size_t count, rung_error *error) {
   int64_t symbol[RUNG_MAX_SYMBOLS];
-  rung_mutex_lock(&t->lock);
   const rung_dims *dims = t->graph->dims;
   for (uint32_t s = 0; s < dims->symbols; s++)
     symbol[s] = dims->symbol[s].lo == dims->symbol[s].hi ? dims->symbol[s].lo : RUNG_UNBOUND;
@@ -232,7 +229,6 @@ rung_status rung_check_complete(rung_template *t, const rung_binding *binding, s
     if (s >= 0) symbol[s] = binding[i].value;
   }
   const rung_status status = rung_check_open(dims, symbol, "the binding leaves these symbols open", error);
-  rung_mutex_unlock(&t->lock);
   return status;
 }
 

@@ -13,15 +13,15 @@ static rung_status solve_round(rung_context *c, bool roomy, int64_t *symbol) {
     const rung_plan_input *in = &plan->input[i];
     if (!c->input[i].set) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "input \"%s\" is not bound", in->name);
     if (c->input[i].roomy != roomy) continue;
-    const rung_solve solve = {.dims = &plan->dims, .name = in->name, .symbol = symbol, .roomy = roomy};
+    const rung_solve solve = {.dims = plan->dims, .name = in->name, .symbol = symbol, .roomy = roomy};
     RUNG_TRY(rung_solve_extents(&solve, &in->type, c->input[i].tensor.extent, &c->error));
   }
   return RUNG_OK;
 }
 
 static bool any_open(const rung_plan *plan, const int64_t *symbol) {
-  for (uint32_t s = 0; s < plan->dims.symbols; s++)
-    if (symbol[s] == RUNG_UNBOUND && !plan->dims.symbol[s].made) return true;
+  for (uint32_t s = 0; s < plan->dims->symbols; s++)
+    if (symbol[s] == RUNG_UNBOUND && !plan->dims->symbol[s].made) return true;
   return false;
 }
 
@@ -30,7 +30,7 @@ static bool any_open(const rung_plan *plan, const int64_t *symbol) {
 static rung_status solve_all(rung_context *c, bool roomy, int64_t *symbol) {
   const rung_plan *plan = c->program->plan;
   int64_t before[RUNG_MAX_SYMBOLS];
-  for (uint32_t round = 0; round <= plan->dims.symbols + 1; round++) {
+  for (uint32_t round = 0; round <= plan->dims->symbols + 1; round++) {
     memcpy(before, symbol, sizeof before);
     RUNG_TRY(solve_round(c, roomy, symbol));
     if (memcmp(before, symbol, sizeof before) == 0) break;
@@ -42,8 +42,8 @@ rung_status rung_context_solve(rung_context *c, int64_t *symbol) {
   const rung_plan *plan = c->program->plan;
   memcpy(symbol, c->extent, sizeof(int64_t) * RUNG_MAX_SYMBOLS);
   RUNG_TRY(solve_all(c, false, symbol));
-  for (uint32_t s = 0; s < plan->dims.symbols; s++)
-    if (symbol[s] == RUNG_UNBOUND && plan->lo[s] == plan->ceiling[s] && !plan->dims.symbol[s].made)
+  for (uint32_t s = 0; s < plan->dims->symbols; s++)
+    if (symbol[s] == RUNG_UNBOUND && plan->lo[s] == plan->ceiling[s] && !plan->dims->symbol[s].made)
       symbol[s] = plan->lo[s];
   if (any_open(plan, symbol)) {
     RUNG_TRY(solve_all(c, false, symbol));
@@ -70,7 +70,7 @@ rung_status rung_context_check_extents(rung_context *c, const rung_resolved *now
                          plan->input[i].name, want, have);
       if (want == have || c->input[i].roomy) continue;
       char text[160];
-      rung_symbols_text(&plan->dims, plan->dims.node[plan->input[i].type.extent[a].id].symbols, now->symbol, text,
+      rung_symbols_text(plan->dims, plan->dims->node[plan->input[i].type.extent[a].id].symbols, now->symbol, text,
                         sizeof text);
       return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
                        "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64 " (%s)", a,

@@ -327,7 +327,7 @@ rung_status rung_context_bind_output_ceiling(rung_context *c, int slot, const ru
 rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t value) {
   RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
-  const int s = symbol ? rung_dims_find_symbol(&plan->dims, symbol, strlen(symbol)) : -1;
+  const int s = symbol ? rung_dims_find_symbol(plan->dims, symbol, strlen(symbol)) : -1;
   if (s < 0) return rung_fail(&c->error, RUNG_NOT_FOUND, "there is no symbol \"%s\"", symbol ? symbol : "");
   if (value >= 0 && (value < plan->lo[s] || value > plan->ceiling[s]))
     return rung_fail(&c->error, RUNG_OUT_OF_RANGE,
@@ -343,7 +343,7 @@ rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t
 static rung_status resolved_for(rung_context *c, const int64_t *symbol, rung_resolved **out) {
   const rung_plan *plan = c->program->plan;
   bool makes = false;
-  for (uint32_t s = 0; s < plan->dims.symbols; s++) makes |= plan->dims.symbol[s].made;
+  for (uint32_t s = 0; s < plan->dims->symbols; s++) makes |= plan->dims->symbol[s].made;
   rung_resolved *victim = &c->resolved[0];
   for (int i = 0; i < RUNG_REMEMBERED; i++) {
     rung_resolved *r = &c->resolved[i];

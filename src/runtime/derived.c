@@ -76,7 +76,7 @@ static rung_status find_value(const rung_sources *sources, const rung_plan *plan
   if (entry->rank != want->type.rank)
     return rung_fail(error, RUNG_SHAPE_MISMATCH, "weight \"%s\" has rank %d in the store, the program wants %d",
                      want->name, entry->rank, want->type.rank);
-  return check_extents(&plan->dims, want, entry, error);
+  return check_extents(plan->dims, want, entry, error);
 }
 
 /* ---- weights in place */
@@ -151,7 +151,7 @@ rung_status rung_form_key_make(const rung_sources *sources, const rung_program *
   if (!out_key->source) return rung_fail(error, RUNG_OUT_OF_MEMORY, "form: out of memory");
   for (uint32_t i = 0; i < want->weights; i++)
     RUNG_TRY(find_value(sources, plan, plan->form_weight[want->weight + i], error, &out_key->source[i]));
-  return rung_form_body_hash(program, want, error, &out_key->body);
+  return want->node->bodies ? rung_graph_hash(want->node->body[0], &out_key->body, error) : RUNG_OK;
 }
 
 void rung_form_key_finish(const rung_sources *sources, rung_form_key *key) {

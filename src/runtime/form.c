@@ -62,7 +62,7 @@ static int64_t slice_panels(uint64_t panel_bytes, int64_t panels) {
 int64_t rung_form_slice_rows(const rung_plan *plan, const rung_plan_form *want) {
   int64_t k;
   const rung_layout *layout = rung_target_layout(plan->target, want->type.layout);
-  const int64_t rows = form_rows(want, &plan->dims, &k), panel = layout ? layout->panel : PLAIN_PANEL;
+  const int64_t rows = form_rows(want, plan->dims, &k), panel = layout ? layout->panel : PLAIN_PANEL;
   const uint64_t bytes = layout ? layout->panel_bytes(k) : rung_type_bytes(want->type.type, (uint64_t)k) * PLAIN_PANEL;
   const int64_t slice = slice_panels(bytes, (rows + panel - 1) / panel) * panel;
   return slice < rows ? slice : rows;
@@ -72,7 +72,7 @@ rung_status rung_form_pack(const rung_program *program, const rung_plan_form *wa
                            const rung_form_rows *rows, rung_error *error) {
   const rung_plan *plan = program->plan;
   packing p = {.layout = rung_target_layout(plan->target, want->type.layout), .rows = rows, .base = form->region.base};
-  p.count = form_rows(want, &plan->dims, &p.k);
+  p.count = form_rows(want, plan->dims, &p.k);
   p.row_bytes = rung_type_bytes(want->type.type, (uint64_t)p.k);
   p.panel = p.layout ? p.layout->panel : PLAIN_PANEL;
   p.panel_bytes = p.layout ? p.layout->panel_bytes(p.k) : p.row_bytes * PLAIN_PANEL;
@@ -138,7 +138,7 @@ static rung_status fill(rung_derived *derived, const rung_program *program, cons
                         rung_error *error) {
   if (form->recipe == RUNG_FORM_BODY) return rung_form_body_fill(derived, program, want, form, error);
   int64_t k;
-  form_rows(want, &program->plan->dims, &k);
+  form_rows(want, program->plan->dims, &k);
   gathered g = {.derived = derived,
                 .form = form,
                 .row_bytes = rung_type_bytes(want->type.type, (uint64_t)k),

@@ -12,20 +12,9 @@
 #include "passes/pass.h"
 #include "runtime/runtime.h"
 
-rung_status rung_form_body_hash(const rung_program *program, const rung_plan_form *want, rung_error *error,
-                                rung_hash *out_hash) {
-  *out_hash = (rung_hash){0, 0};
-  if (!want->node->bodies) return RUNG_OK;
-  /* Reads the dimensions, which a plan being made may move. */
-  rung_mutex_lock(&program->template_->lock);
-  const rung_status status = rung_graph_hash(want->node->body[0], out_hash, error);
-  rung_mutex_unlock(&program->template_->lock);
-  return status;
-}
-
 static uint64_t type_bytes(const rung_plan *plan, const rung_value_type *type) {
   int64_t elements = 0;
-  rung_type_is_fixed(&plan->dims, type, &elements);
+  rung_type_is_fixed(plan->dims, type, &elements);
   return rung_type_bytes(type->type, (uint64_t)elements);
 }
 
@@ -53,7 +42,7 @@ typedef struct parts {
 
 static bool extent_of(const rung_plan *plan, const rung_graph *body, uint32_t value, int axis, int64_t *out) {
   const rung_value_type *type = rung_graph_value_type(body, value);
-  return axis < type->rank && rung_dims_is_constant(&plan->dims, type->extent[axis], out);
+  return axis < type->rank && rung_dims_is_constant(plan->dims, type->extent[axis], out);
 }
 
 /* A weight or its transpose. */
@@ -278,8 +267,7 @@ static rung_status declare(evaluation *e, uint32_t index) {
 
 static bool operand_of(const evaluation *e, uint32_t value, int64_t *shape, rung_operand *out) {
   uint64_t bytes;
-  return rung_dense_operand(&e->plan->dims, rung_graph_value_type(e->body, value), e->memory[value], shape, out,
-                            &bytes);
+  return rung_dense_operand(e->plan->dims, rung_graph_value_type(e->body, value), e->memory[value], shape, out, &bytes);
 }
 
 static rung_status compute(evaluation *e, const rung_node *node) {
@@ -294,7 +282,7 @@ static rung_status compute(evaluation *e, const rung_node *node) {
       status = rung_fail(e->error, RUNG_INTERNAL, "a form's body has open extents");
   }
   if (!status) {
-    rung_attrs_take_dims(&e->plan->dims, node, e->dim);
+    rung_attrs_take_dims(e->plan->dims, node, e->dim);
     const rung_args args = {.in = operand,
                             .out = operand + node->n_in,
                             .n_in = (uint16_t)node->n_in,
@@ -347,7 +335,7 @@ static rung_status place_result(const evaluation *e, const rung_program *program
   const rung_value_type *type = rung_graph_value_type(e->body, value);
   if (e->memory[value] == e->form->region.base) return RUNG_OK;
   int64_t k = 1;
-  if (type->rank) rung_dims_is_constant(&e->plan->dims, type->extent[type->rank - 1], &k);
+  if (type->rank) rung_dims_is_constant(e->plan->dims, type->extent[type->rank - 1], &k);
   dense d = {e->memory[value], rung_type_bytes(type->type, (uint64_t)k)};
   const rung_form_rows rows = {.self = &d, .row = dense_row};
   return rung_form_pack(program, e->want, e->form, &rows, error);
@@ -359,13 +347,13 @@ static rung_status fill_computed(rung_derived *derived, const rung_program *prog
   const rung_graph *body = want->node->body[0];
   evaluation e = {.plan = plan, .want = want, .body = body, .host = derived->host, .form = form, .error = error};
   e.memory = rung_host_array(derived->host, body->values, sizeof *e.memory);
-  e.dim = rung_host_array(derived->host, plan->dims.count, sizeof *e.dim);
+  e.dim = rung_host_array(derived->host, plan->dims->count, sizeof *e.dim);
   rung_status status = e.memory && e.dim ? walk(&e) : rung_fail(error, RUNG_OUT_OF_MEMORY, "out of memory");
   if (!status) status = place_result(&e, program, error);
   for (uint32_t v = 1; e.memory && v < body->values; v++)
     if (e.memory[v]) drop(&e, v);
   rung_host_free(derived->host, RUNG_MEMORY_host, e.memory, body->values * sizeof *e.memory);
-  rung_host_free(derived->host, RUNG_MEMORY_host, e.dim, plan->dims.count * sizeof *e.dim);
+  rung_host_free(derived->host, RUNG_MEMORY_host, e.dim, plan->dims->count * sizeof *e.dim);
   return status;
 }
 

@@ -33,11 +33,7 @@ static rung_status make(rung_program *program, const rung_binding *ceiling, size
   rung_device *device = t->device;
   int64_t lo[RUNG_MAX_SYMBOLS] = {0}, hi[RUNG_MAX_SYMBOLS] = {0};
   RUNG_TRY(ceilings(t->graph->dims, ceiling, count, lo, hi, error));
-  rung_mutex_lock(&t->lock);
-  const rung_status status =
-      rung_plan_make(device->host, t->graph, device->target, lo, hi, t->threads, error, &program->plan);
-  rung_mutex_unlock(&t->lock);
-  if (status) return status;
+  RUNG_TRY(rung_plan_make(device->host, t->graph, device->target, lo, hi, t->threads, error, &program->plan));
   for (uint32_t i = 0; i < program->plan->forms; i++) {
     const uint64_t slice = rung_form_load_bytes(program->plan, &program->plan->form[i]);
     if (slice > program->load_bytes) program->load_bytes = slice;
@@ -73,8 +69,9 @@ void rung_program_account(rung_program *program, rung_account *account, uint64_t
 
 uint64_t rung_program_bytes(const rung_program *program) {
   const rung_device *device = program->template_->device;
-  return sizeof *program + sizeof *program->plan + rung_arena_bytes(&program->plan->arena) +
-         device->backend->image_bytes(device->self, program->image);
+  const rung_plan *plan = program->plan;
+  return sizeof *program + sizeof *plan + rung_arena_bytes(&plan->arena) + sizeof *plan->dims +
+         rung_arena_bytes(&plan->dims->arena) + device->backend->image_bytes(device->self, program->image);
 }
 
 rung_status rung_program_create(rung_template *t, const rung_binding *ceiling, size_t count, rung_error *error,
@@ -109,12 +106,7 @@ void rung_program_release(rung_program *program) {
   rung_template *t = program->template_;
   rung_device *device = t->device;
   if (program->plan) device->backend->finish(device->self, program->image);
-  if (program->plan) {
-    /* The plan holds the template's dimensions, whose count is not atomic. */
-    rung_mutex_lock(&t->lock);
-    rung_plan_destroy(program->plan);
-    rung_mutex_unlock(&t->lock);
-  }
+  rung_plan_destroy(program->plan);
   if (program->account) atomic_fetch_sub(&program->account->bytes, program->accounted);
   rung_account_release(program->account);
   rung_host_free(device->host, RUNG_MEMORY_host, program, sizeof *program);
@@ -149,23 +141,23 @@ static rung_status resolve_at(const rung_program *program, const rung_binding *b
   const rung_plan *plan = program->plan;
   uint8_t *cursor = memory;
   rung_resolved_carve(out, plan, &cursor);
-  for (uint32_t s = 0; s < plan->dims.symbols; s++) {
+  for (uint32_t s = 0; s < plan->dims->symbols; s++) {
     out->symbol[s] = plan->ceiling[s];
     /* A symbol that a step binds can reach its bound. */
-    if (plan->dims.symbol[s].made) out->symbol[s] = RUNG_UNBOUND;
+    if (plan->dims->symbol[s].made) out->symbol[s] = RUNG_UNBOUND;
   }
   for (size_t i = 0; i < count; i++) {
     int s;
-    RUNG_TRY(symbol_index(&plan->dims, binding[i].symbol, error, &s));
+    RUNG_TRY(symbol_index(plan->dims, binding[i].symbol, error, &s));
     out->symbol[s] = binding[i].value;
   }
   int64_t known[RUNG_MAX_SYMBOLS];
   memcpy(known, out->symbol, sizeof known);
-  for (uint32_t s = 0; s < plan->dims.symbols; s++) {
-    if (!plan->dims.symbol[s].made) continue;
-    RUNG_TRY(rung_dims_evaluate(&plan->dims, out->symbol, out->dim, error));
-    const rung_dim bound = plan->dims.symbol[s].bound;
-    out->symbol[s] = bound.id && out->dim[bound.id] != RUNG_UNBOUND ? out->dim[bound.id] : plan->dims.symbol[s].hi;
+  for (uint32_t s = 0; s < plan->dims->symbols; s++) {
+    if (!plan->dims->symbol[s].made) continue;
+    RUNG_TRY(rung_dims_evaluate(plan->dims, out->symbol, out->dim, error));
+    const rung_dim bound = plan->dims->symbol[s].bound;
+    out->symbol[s] = bound.id && out->dim[bound.id] != RUNG_UNBOUND ? out->dim[bound.id] : plan->dims->symbol[s].hi;
   }
   RUNG_TRY(rung_check_binding(plan, known, error));
   return rung_resolve(plan, out, error);
@@ -216,7 +208,7 @@ static void print_ref(const rung_plan *plan, const rung_ref *ref, rung_text *out
                    rung_type_name((rung_type)ref->type));
   for (int i = 0; i < ref->rank; i++) {
     if (i) rung_text_puts(out, ",");
-    rung_dims_print(&plan->dims, ref->extent[i], out);
+    rung_dims_print(plan->dims, ref->extent[i], out);
   }
   rung_text_puts(out, "]");
 }
@@ -256,7 +248,7 @@ rung_status rung_program_print(const rung_program *program, rung_error *error, c
     const rung_buffer *b = &plan->buffer[i];
     if (!b->bound) continue;
     rung_text_printf(&text, "buffer%u at %" PRIu64 ", at most %" PRIu64 " bytes (", i, b->offset, b->bound);
-    rung_dims_print(&plan->dims, b->bytes, &text);
+    rung_dims_print(plan->dims, b->bytes, &text);
     rung_text_printf(&text, "), steps %u..%u\n", b->first, b->last);
   }
   for (uint32_t s = 0; s < plan->steps; s++) print_step(plan, s, &text);

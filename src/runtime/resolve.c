@@ -14,7 +14,7 @@ static size_t shapes_of(const rung_plan *plan) {
 static size_t rounded(size_t n) { return (n + 63) / 64 * 64; }
 
 size_t rung_resolved_bytes(const rung_plan *plan) {
-  return rounded(plan->dims.count * sizeof(int64_t)) + rounded((plan->roles + 1) * sizeof(int64_t)) +
+  return rounded(plan->dims->count * sizeof(int64_t)) + rounded((plan->roles + 1) * sizeof(int64_t)) +
          rounded((shapes_of(plan) + 1) * sizeof(int64_t)) + rounded((plan->refs + 1) * sizeof(rung_operand)) +
          rounded(plan->steps + 1);
 }
@@ -27,7 +27,7 @@ static void *carve(uint8_t **memory, size_t bytes) {
 
 void rung_resolved_carve(rung_resolved *r, const rung_plan *plan, uint8_t **memory) {
   *r = (rung_resolved){0};
-  r->dim = carve(memory, plan->dims.count * sizeof(int64_t));
+  r->dim = carve(memory, plan->dims->count * sizeof(int64_t));
   r->role = carve(memory, (plan->roles + 1) * sizeof(int64_t));
   r->shape = carve(memory, (shapes_of(plan) + 1) * sizeof(int64_t));
   r->operand = carve(memory, (plan->refs + 1) * sizeof(rung_operand));
@@ -50,7 +50,7 @@ static uint8_t choose(const rung_plan *plan, const rung_resolved *r, const rung_
 }
 
 rung_status rung_resolve(const rung_plan *plan, rung_resolved *r, rung_error *error) {
-  RUNG_TRY(rung_dims_evaluate(&plan->dims, r->symbol, r->dim, error));
+  RUNG_TRY(rung_dims_evaluate(plan->dims, r->symbol, r->dim, error));
   int64_t *shape = r->shape;
   for (uint32_t i = 0; i < plan->refs; i++) {
     const rung_ref *ref = &plan->ref[i];
@@ -98,14 +98,14 @@ void rung_resolve_bases(const rung_plan *plan, rung_resolved *r, uint8_t *const 
 }
 
 rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, rung_error *error) {
-  for (uint32_t s = 0; s < plan->dims.symbols; s++) {
-    const rung_symbol *info = &plan->dims.symbol[s];
+  for (uint32_t s = 0; s < plan->dims->symbols; s++) {
+    const rung_symbol *info = &plan->dims->symbol[s];
     if (info->made || symbol[s] == RUNG_UNBOUND) continue;
     if (symbol[s] < plan->lo[s] || symbol[s] > plan->ceiling[s])
       return rung_fail(error, RUNG_OUT_OF_RANGE, "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64,
                        info->name, symbol[s], plan->lo[s], plan->ceiling[s]);
   }
-  return rung_check_open(&plan->dims, symbol, "no input gives these symbols a value", error);
+  return rung_check_open(plan->dims, symbol, "no input gives these symbols a value", error);
 }
 
 rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page,

@@ -24,7 +24,7 @@ static rung_status refresh(walk *w) {
 }
 
 static rung_status set_symbol(walk *w, uint32_t symbol, int64_t value) {
-  const rung_symbol *info = &w->plan->dims.symbol[symbol];
+  const rung_symbol *info = &w->plan->dims->symbol[symbol];
   int64_t bound = info->hi;
   if (info->bound.id && w->now->dim[info->bound.id] != RUNG_UNBOUND && w->now->dim[info->bound.id] < bound)
     bound = w->now->dim[info->bound.id];

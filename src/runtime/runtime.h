@@ -25,10 +25,9 @@ struct rung_device {
 struct rung_template {
   atomic_int references;
   rung_device *device;
-  rung_graph *graph; /* optimised and legal */
+  rung_graph *graph; /* optimised and legal; never changes, so any thread may read and plan it */
   rung_compile_options options;
   int threads;
-  rung_mutex lock; /* planning grows the graph's dimensions */
   rung_text explain;
 };
 

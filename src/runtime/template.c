@@ -30,10 +30,6 @@ static rung_status create(rung_device *device, const rung_compile_options *o, ru
   rung_host *host = device->host;
   rung_template *t = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *t, 0);
   if (!t) return rung_fail(error, RUNG_OUT_OF_MEMORY, "template: out of memory");
-  if (!rung_mutex_init(&t->lock)) {
-    rung_host_free(host, RUNG_MEMORY_host, t, sizeof *t);
-    return rung_fail(error, RUNG_SYSTEM, "template: no lock");
-  }
   atomic_init(&t->references, 1);
   rung_device_retain(device);
   t->device = device;
@@ -88,7 +84,6 @@ void rung_template_release(rung_template *t) {
   rung_device *device = t->device;
   rung_graph_destroy(t->graph);
   rung_text_finish(&t->explain);
-  rung_mutex_finish(&t->lock);
   rung_host_free(host, RUNG_MEMORY_host, t, sizeof *t);
   rung_device_release(device);
 }

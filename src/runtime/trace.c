@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-enum { BUFFER = 64 << 10, LONGEST = 4 << 10, FLUSH_NS = 100 * 1000 * 1000 };
+/* A process that is killed inside a write leaves it cut where one page ends and the next begins (the kernel looks for
+ * fatal signals between pages), so no event crosses that: newlines fill what is left of a page. */
+enum { PAGE = 4096, BUFFER = 16 * PAGE, LONGEST = PAGE - 2, FLUSH_NS = 100 * 1000 * 1000 };
 
 /* What a context's listener gets: the trace and the context's line in it. */
 typedef struct lane {
@@ -29,7 +31,8 @@ struct rung_trace {
   uint64_t flushed;
   rung_status status; /* of the first write that failed; nothing is written after it */
   rung_error error;
-  bool any; /* an event was written */
+  bool any;         /* an event was written */
+  uint64_t written; /* bytes of the file before the buffer */
   size_t used;
   char buffer[BUFFER];
 };
@@ -40,8 +43,17 @@ uint64_t rung_trace_now(void) { return rung_clock_ns(); }
 
 static void flush(rung_trace *t, uint64_t now) {
   if (!t->status && t->used) t->status = rung_append_put(&t->file, t->buffer, t->used, &t->error);
+  t->written += t->used;
   t->used = 0;
   t->flushed = now;
+}
+
+/* Room for an event in one piece. */
+static void make_room(rung_trace *t, size_t bytes, uint64_t now) {
+  const size_t left = PAGE - (size_t)((t->written + t->used) % PAGE), pad = bytes > left ? left : 0;
+  if (pad + bytes > BUFFER - t->used) flush(t, now);
+  memset(t->buffer + t->used, '\n', pad);
+  t->used += pad;
 }
 
 typedef struct line {
@@ -97,7 +109,7 @@ static void begin_event(line *l, const rung_trace *t, const char *name, const ch
  */
 static void end_event(rung_trace *t, line *l, uint64_t now) {
   put(l, "}");
-  if (l->used + 2 > BUFFER - t->used) flush(t, now);
+  make_room(t, l->used + 2, now);
   memcpy(t->buffer + t->used, t->any ? ",\n" : "[\n", 2);
   memcpy(t->buffer + t->used + 2, l->text, l->used);
   t->used += 2 + l->used;

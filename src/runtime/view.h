@@ -201,8 +201,5 @@ rung_status rung_form_pack(const rung_program *program, const rung_plan_form *wa
 rung_status rung_form_body_fill(rung_derived *derived, const rung_program *program, const rung_plan_form *want,
                                 rung_form *form, rung_error *error);
 uint64_t rung_form_body_bytes(const rung_plan *plan, const rung_plan_form *want);
-/* The key of a form's body; the zero hash for other recipes. */
-rung_status rung_form_body_hash(const rung_program *program, const rung_plan_form *want, rung_error *error,
-                                rung_hash *out_hash);
 
 #endif

@@ -29,10 +29,10 @@ static inline rung_status rg_fill(rung_context *context, const rg_graph *r, cons
     const rung_value_type *type = &plan->input[slot].type;
     int64_t extent[RUNG_MAX_RANK], n = 1;
     for (int axis = 0; axis < type->rank; axis++) {
-      const rung_dim_node *node = &plan->dims.node[type->extent[axis].id];
-      extent[axis] = node->kind == RUNG_DIM_KIND_CONSTANT                     ? node->value
-                     : strcmp(plan->dims.symbol[node->symbol].name, "a") == 0 ? a
-                                                                              : b;
+      const rung_dim_node *node = &plan->dims->node[type->extent[axis].id];
+      extent[axis] = node->kind == RUNG_DIM_KIND_CONSTANT                      ? node->value
+                     : strcmp(plan->dims->symbol[node->symbol].name, "a") == 0 ? a
+                                                                               : b;
       n *= extent[axis];
     }
     void *p;

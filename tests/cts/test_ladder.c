@@ -114,7 +114,7 @@ static void test_lookup(void) {
     CHECK_OK(rung_ladder_get(c.ladder, 2, &c.w.error, &p));
     CHECK_OK(rung_ladder_get(c.ladder, 3, &c.w.error, &q));
     CHECK(p && p == q);
-    if (p) CHECK_EQ_I64(p->plan->ceiling[rung_dims_find_symbol(&p->plan->dims, "seq", 3)], 3);
+    if (p) CHECK_EQ_I64(p->plan->ceiling[rung_dims_find_symbol(p->plan->dims, "seq", 3)], 3);
     CHECK_EQ_I64(counters(&c).compiles[RUNG_COMPILE_FIRST], 1);
     rung_program_release(p);
     rung_program_release(q);

@@ -183,7 +183,7 @@ static rung_status touch(cache_world *w, rung_cache *cache, uint64_t key, int64_
   rung_program *p = NULL;
   const rung_binding binding = {"seq", seq};
   const rung_status s = rung_cache_specialise(cache, key, &binding, 1, &w->error, &p);
-  if (p) CHECK_EQ_I64(p->plan->ceiling[rung_dims_find_symbol(&p->plan->dims, "seq", 3)], seq);
+  if (p) CHECK_EQ_I64(p->plan->ceiling[rung_dims_find_symbol(p->plan->dims, "seq", 3)], seq);
   rung_program_release(p);
   return s;
 }
@@ -212,7 +212,7 @@ static void test_entries(void) {
     const rung_io in = cache_io("x", 40, NULL);
     rung_program *p = NULL;
     CHECK_OK(rung_cache_specialise_for(cache, 4, &in, 1, &w.error, &p));
-    if (p) CHECK_EQ_I64(p->plan->ceiling[rung_dims_find_symbol(&p->plan->dims, "seq", 3)], 40);
+    if (p) CHECK_EQ_I64(p->plan->ceiling[rung_dims_find_symbol(p->plan->dims, "seq", 3)], 40);
     rung_program_release(p);
     CHECK_STATUS(rung_cache_specialise_for(cache, 3, &in, 1, &w.error, &p), RUNG_INVALID_ARGUMENT);
     CHECK_EQ_I64(rung_device_passes(w.device), passes); /* planning rewrites nothing */

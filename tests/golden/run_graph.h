@@ -127,7 +127,7 @@ static inline rung_status graph_inputs(graph_world *w, int64_t size) {
     const rung_plan_input *input = &w->program->plan->input[i];
     int64_t extent[RUNG_MAX_RANK], elements = 1;
     for (int a = 0; a < input->type.rank; a++) {
-      if (!rung_dims_is_constant(&w->program->plan->dims, input->type.extent[a], &extent[a])) extent[a] = size;
+      if (!rung_dims_is_constant(w->program->plan->dims, input->type.extent[a], &extent[a])) extent[a] = size;
       elements *= extent[a];
     }
     void *data;

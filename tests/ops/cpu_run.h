@@ -97,7 +97,7 @@ static inline bool cpu_step_make(cpu_step *s, rung_host *host, const rung_cpu_ke
   CHECK_OK(rung_dims_evaluate(graph->dims, symbol, dim, NULL));
   for (int i = 0; i < RUNG_MAX_ROLES; i++) s->role[i] = dim[role[i].id];
   s->scratch_bytes = scratch.id ? (dim[scratch.id] + 63) / 64 * 64 : 0;
-  s->plan.dims = *graph->dims;
+  s->plan.dims = graph->dims;
   s->plan.ref = s->ref;
   s->plan.refs = (uint32_t)(match.n_in + match.n_out);
   s->plan.graph = graph;

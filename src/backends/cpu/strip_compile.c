@@ -565,7 +565,7 @@ static const rung_strip_program *compile_node(const rung_cpu_prepare *in, const 
   b->failed |= step->n_in > RUNG_STRIP_IO;
   for (uint32_t i = 0; i < step->n_in && !b->failed; i++) {
     const rung_ref *ref = &in->plan->ref[step->in + i];
-    operand[i] = operand_value(b, i, (rung_type)ref->type, is_one_element(&in->plan->dims, ref->extent, ref->rank));
+    operand[i] = operand_value(b, i, (rung_type)ref->type, is_one_element(in->plan->dims, ref->extent, ref->rank));
   }
   const rung_type type = (rung_type)in->plan->ref[step->out].type;
   if (!b->failed) result(b, node_value(b, step->op, step->attrs, operand, step->n_in, type), 0, type);

@@ -16,11 +16,9 @@ rung_status rung_aot_parts_make(rung_template *t, const rung_program *program, r
   uint64_t tag;
   rung_status status = rung_aot_tag(t->device, error, &tag);
   rung_text_add(&out->explain, t->explain.data, t->explain.length);
-  rung_mutex_lock(&t->lock); /* planning grows the graph's dimensions */
   rung_graph_encode(t->graph, &out->graph);
   rung_graph_encode_notes(t->graph, &out->notes);
   if (!status) status = rung_manifest_write(t, program, view, tag, error, &out->manifest);
-  rung_mutex_unlock(&t->lock);
   if (!status) status = rung_text_status(&out->graph, error);
   if (!status) status = rung_text_status(&out->notes, error);
   if (!status) status = rung_text_status(&out->explain, error);

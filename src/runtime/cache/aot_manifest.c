@@ -87,8 +87,8 @@ static void put_ceiling(rung_text *out, const rung_plan *plan) {
   uint32_t count = 0;
   for (int pass = 0; pass < 2; pass++) {
     if (pass) rung_put(out, count, 4);
-    for (uint32_t i = 0; i < plan->dims.symbols; i++) {
-      const rung_symbol *symbol = &plan->dims.symbol[i];
+    for (uint32_t i = 0; i < plan->dims->symbols; i++) {
+      const rung_symbol *symbol = &plan->dims->symbol[i];
       if (symbol->made || plan->ceiling[i] == symbol->hi) continue;
       count += !pass;
       if (!pass) continue;

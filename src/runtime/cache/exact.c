@@ -114,7 +114,7 @@ static rung_status check_same(const rung_program *program, const special *s, uin
   const rung_plan *plan = program->plan;
   for (size_t i = 0; i < s->count; i++) {
     const char *name = s->binding[i].symbol;
-    const int at = name ? rung_dims_find_symbol(&plan->dims, name, strlen(name)) : -1;
+    const int at = name ? rung_dims_find_symbol(plan->dims, name, strlen(name)) : -1;
     if (at < 0) return rung_fail(error, RUNG_NOT_FOUND, "there is no symbol \"%s\"", name ? name : "");
     if (plan->ceiling[at] != s->binding[i].value)
       return rung_fail(error, RUNG_INVALID_ARGUMENT,

@@ -127,7 +127,7 @@ typedef struct run {
 /* Where larger buffers leave the symbol open, the key is its value for this run. */
 static rung_status run_with_key(const run *r, rung_context *c, rung_error *error) {
   const rung_plan *plan = c->program->plan;
-  const int s = rung_dims_find_symbol(&plan->dims, r->ladder->symbol, strlen(r->ladder->symbol));
+  const int s = rung_dims_find_symbol(plan->dims, r->ladder->symbol, strlen(r->ladder->symbol));
   bool roomy = false;
   for (uint32_t i = 0; i < plan->inputs; i++) roomy |= c->input[i].roomy;
   const int64_t before = c->extent[s];

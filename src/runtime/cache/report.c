@@ -65,9 +65,9 @@ static void print_entry(const rung_cache *cache, const rung_entry *e, rung_text 
   const rung_plan *plan = e->program->plan;
   rung_text_printf(out, "  %s %" PRIu64 ":", cache->symbol ? "rung" : "key", e->key);
   const char *between = " ";
-  for (uint32_t s = 0; s < plan->dims.symbols; s++, between = ", ")
-    if (!plan->dims.symbol[s].made)
-      rung_text_printf(out, "%s%s <= %" PRId64, between, plan->dims.symbol[s].name, plan->ceiling[s]);
+  for (uint32_t s = 0; s < plan->dims->symbols; s++, between = ", ")
+    if (!plan->dims->symbol[s].made)
+      rung_text_printf(out, "%s%s <= %" PRId64, between, plan->dims->symbol[s].name, plan->ceiling[s]);
   rung_text_printf(out, ", %" PRIu64 " bytes", e->program->accounted);
   if (e->noted) rung_text_printf(out, " + %" PRIu64 " noted", e->noted);
   rung_text_printf(out, ", used %" PRIu64 " look-ups ago", cache->clock - e->used);
