@@ -56,7 +56,7 @@ def plots(found):
 
         def per_row(figure, key):
             return [1e6 * value / figure["n"] for value in figure[key]]
-        rows = [("%d rows" % a["n"], [per_row(a, "seconds_exact"), per_row(c, "seconds"), per_row(a, "seconds")], None)
+        rows = [("%d row%s" % (a["n"], "s" * (a["n"] > 1)), [per_row(a, "seconds_exact"), per_row(c, "seconds"), per_row(a, "seconds")], None)
                 for a, c in zip(large, rung)]
         title = "%s: time a row, by how the program was made" % model
         series = ("made for the size", "rung of a ladder (power of two)", "one program, ceiling 512")
@@ -68,7 +68,7 @@ def plots(found):
         rows = []
         for c in counts:
             total, copied = c["total"] / 1e6, (c["total"] + (c["sizes"] - 1) * c["weights"]) / 1e6
-            rows.append(("%d sizes" % c["sizes"], [(total,) * 3, (copied,) * 3], None))
+            rows.append(("%d size%s" % (c["sizes"], "s" * (c["sizes"] > 1)), [(total,) * 3, (copied,) * 3], None))
         series = ("held", "what it would be with weights for each size")
         yield "memory-%s.svg" % slug(model), Bars("%s: memory by sizes in use, each with its context" % model, "MB", series, rows).svg()
 
