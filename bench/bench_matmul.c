@@ -245,7 +245,7 @@ int main(int argc, char **argv) {
       for (size_t h = 0; h < RUNG_COUNT(heights); h++)
         measure(a8 ? RUNG_TYPE_A8 : RUNG_TYPE_F32, types[i], heights[h], n, k, limit, threads, part);
     make_form(types[i], long_n, long_k);
-    for (int64_t m = 1; m <= 4; m += 3)
+    for (int64_t m = 1; m <= 16; m *= 4)
       measure(blocks ? RUNG_TYPE_A8 : RUNG_TYPE_F32, types[i], m, long_n, long_k, limit, threads, part);
     fflush(stdout);
   }

@@ -312,6 +312,7 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
     const int64_t first = block_start(w, block);
     const int64_t row = first - w->row0;
     tile.rows = (int)(block_start(w, block + 1) - first);
+    tile.fetches = block + 1 == w->block0 + w->blocks;
     tile.a = p->a + first * p->a_row + k0 * p->a_k;
     tile.a_row = p->a_row;
     if (copied) {

@@ -46,7 +46,8 @@ typedef struct rung_tile {
   float *c[RUNG_TILE_PANELS];             /* 16 columns each */
   int64_t c_row;                          /* in floats */
   bool first;                             /* sums start at zero, else at what c holds */
-  bool once;                              /* the panels serve this tile only: they come from memory, not a cache */
+  bool fetches; /* the last tile that the panels serve: what comes behind them is fetched meanwhile */
+  bool once;    /* the first one, too: they come from memory, not a cache */
 } rung_tile;
 
 /* What a tile needs to know of one block of quantised activations besides its levels. */

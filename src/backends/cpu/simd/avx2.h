@@ -113,5 +113,6 @@ RUNG_INLINE int32_t v_sum16(const int8_t *p) {
 }
 
 RUNG_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+RUNG_INLINE void v_prefetch_second(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
 #endif

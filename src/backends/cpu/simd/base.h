@@ -143,5 +143,6 @@ RUNG_INLINE int32_t v_sum16(const int8_t *p) {
 }
 
 RUNG_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p); }
+RUNG_INLINE void v_prefetch_second(const void *p) { __builtin_prefetch(p, 0, 2); }
 
 #endif

@@ -110,5 +110,6 @@ RUNG_INLINE int32_t vi_largest(vi a) { return vmaxvq_s32(a); }
 RUNG_INLINE int32_t v_sum16(const int8_t *p) { return vaddlvq_s8(vld1q_s8(p)); }
 
 RUNG_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p); }
+RUNG_INLINE void v_prefetch_second(const void *p) { __builtin_prefetch(p, 0, 2); }
 
 #endif
