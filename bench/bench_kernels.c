@@ -16,7 +16,7 @@
 #include "ops/attrs.h"
 #include "ops/build.h"
 #include "ops/op_table.h"
-#include "peaks.h"
+#include "../tools/rung/peaks.h"
 
 static double now(void) {
   struct timespec t;

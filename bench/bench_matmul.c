@@ -15,7 +15,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
-#include "peaks.h"
+#include "../tools/rung/peaks.h"
 #include "base/clock.h"
 #include "ops/attrs.h"
 #include "ops/op_table.h"

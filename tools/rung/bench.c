@@ -18,7 +18,11 @@ typedef struct job {
   rung_model_info info;
   rung_generate_options options;
   uint64_t weight_bytes; /* read by each run */
+  /* Operations of a row in matrix products, by what they are done with; of these, what the output matrix takes, which
+   * only rows with logits go through. */
+  double row_dots, row_multiplies, head_dots, head_multiplies;
   double bandwidth;
+  cli_arithmetic arithmetic;
   int32_t sequences;
   int32_t *ids, *wanted;
   int64_t *left; /* by sequence: tokens of the prompt that are not read yet */
@@ -107,10 +111,24 @@ static double kv_bytes(const job *j, int64_t tokens, int64_t runs) {
   return position * (double)tokens / 2 * (double)j->sequences * (double)runs;
 }
 
+/* Seconds that one measurement takes at least: reading, or computing. `logits`: rows that have them. */
+static double least_seconds(const job *j, int64_t tokens, int64_t runs, double logits) {
+  const double rows = (double)tokens * j->sequences;
+  const double bytes = (double)j->weight_bytes * (double)runs + kv_bytes(j, tokens, runs);
+  /* A row meets half of the positions on average, in two products. */
+  const double attention = 2 * rows * (double)(j->info.layers * j->info.heads * j->info.head_dim) * (double)tokens;
+  const double dots = rows * j->row_dots + logits * j->head_dots;
+  const double multiplies = rows * j->row_multiplies + logits * j->head_multiplies + attention;
+  const cli_arithmetic *a = &j->arithmetic;
+  const double reading = j->bandwidth > 0 ? bytes / j->bandwidth : 0;
+  const double computing = a->dot > 0 && a->multiply_add > 0 ? dots / a->dot + multiplies / a->multiply_add : 0;
+  return reading > computing ? reading : computing;
+}
+
 static void report(const job *j, const char *work, int64_t tokens, int64_t runs, const cli_measure *m) {
   const double all = (double)tokens * j->sequences, rate = m->median > 0 ? all / m->median : 0;
-  const double bytes = (double)j->weight_bytes * (double)runs + kv_bytes(j, tokens, runs),
-               limit = j->bandwidth > 0 ? all * j->bandwidth / bytes : 0;
+  const bool prompt = strcmp(work, "prompt") == 0;
+  const double least = least_seconds(j, tokens, runs, prompt ? j->sequences : all), limit = least > 0 ? all / least : 0;
   const int threads = rung_device_threads(j->s->device);
   if (!j->s->options->json) {
     printf("%-7s %6" PRId64
@@ -128,6 +146,8 @@ static void report(const job *j, const char *work, int64_t tokens, int64_t runs,
     cli_json_number(&json, "spread", m->spread);
     cli_json_integer(&json, "repeat", m->repeat);
     cli_json_number(&json, "bandwidth_bytes_per_second", j->bandwidth);
+    cli_json_number(&json, "dot_operations_per_second", j->arithmetic.dot);
+    cli_json_number(&json, "multiply_add_operations_per_second", j->arithmetic.multiply_add);
     cli_json_end(&json);
   }
   fflush(stdout);
@@ -194,18 +214,35 @@ static int bench_sequences(job *j) {
   return code;
 }
 
+static bool is_one_of(const char *name, const char *const *list) {
+  for (; *list; list++)
+    if (strcmp(name, *list) == 0) return true;
+  return false;
+}
+
 /* A run reads all weights but an embedding that is no output matrix as well: of that only the rows of its tokens. */
 static int count_weights(job *j) {
+  static const char *const embeddings[] = {"token_embd.weight", "model.embed_tokens.weight", NULL};
+  static const char *const outputs[] = {"output.weight", "lm_head.weight", NULL};
   const rung_source source = cli_source(j->s);
   rung_weights *weights;
   const rung_status status = rung_weights_open(j->s->host, &source, NULL, &j->s->error, &weights);
   if (status) return cli_fail(j->s, CLI_ON_FILE, status, NULL);
-  size_t output, embedding;
-  rung_weights_info info;
+  size_t at;
+  bool tied = true;
+  for (int i = 0; outputs[i]; i++) tied &= !rung_weights_index(weights, outputs[i], &at);
   j->weight_bytes = j->info.weight_bytes;
-  if (rung_weights_index(weights, "output.weight", &output) &&
-      rung_weights_index(weights, "token_embd.weight", &embedding) && rung_weights_at(weights, embedding, &info))
-    j->weight_bytes -= info.bytes;
+  rung_weights_info info;
+  for (size_t i = 0; rung_weights_at(weights, i, &info); i++) {
+    const bool embedding = is_one_of(info.name, embeddings),
+               head = is_one_of(info.name, outputs) || (embedding && tied);
+    if (embedding && !tied) j->weight_bytes -= info.bytes;
+    if (info.rank != 2 || (embedding && !tied)) continue;
+    const double operations = 2 * (double)info.extent[0] * (double)info.extent[1];
+    const bool floats = info.type == RUNG_TYPE_F32 || info.type == RUNG_TYPE_F16 || info.type == RUNG_TYPE_BF16;
+    const bool dots = j->s->options->quant != CLI_QUANT_EXACT && !floats;
+    *(head ? dots ? &j->head_dots : &j->head_multiplies : dots ? &j->row_dots : &j->row_multiplies) += operations;
+  }
   rung_weights_release(weights);
   return CLI_OK;
 }
@@ -220,8 +257,12 @@ static int bench_model(cli_session *s) {
   if (!code) {
     const int threads = rung_device_threads(s->device);
     j.bandwidth = cli_bandwidth(s, threads, j.weight_bytes);
-    cli_note(s, "%.1f MB of weights; %d threads read that much at %.1f GB/s", (double)j.weight_bytes * 1e-6, threads,
-             j.bandwidth * 1e-9);
+    j.arithmetic = cli_measure_arithmetic(s, threads);
+    cli_note(
+        s,
+        "%.1f MB of weights; %d threads read that much at %.1f GB/s, and do %.0f GOP/s of byte products, %.0f of f32",
+        (double)j.weight_bytes * 1e-6, threads, j.bandwidth * 1e-9, j.arithmetic.dot * 1e-9,
+        j.arithmetic.multiply_add * 1e-9);
   }
   for (int i = 0; !code && i < s->options->sequences.count; i++) {
     j.sequences = (int32_t)s->options->sequences.item[i];

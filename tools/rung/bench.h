@@ -3,7 +3,7 @@
 #ifndef RUNG_TOOLS_BENCH_H
 #define RUNG_TOOLS_BENCH_H
 
-#include "bandwidth.h"
+#include "limits.h"
 
 typedef struct cli_measure {
   double *seconds; /* malloc, one for each repeat */

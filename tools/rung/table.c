@@ -42,9 +42,10 @@ const cli_command cli_commands[CLI_COMMANDS] = {
          "rung inspect -m model.gguf --check"},
     [CLI_BENCH] =
         {"bench", "measures prompt and decode speed, and the share of the machine's limit reached",
-         "Each size is measured --repeat times after one warm-up. The limit is what reading allows: every run\n"
-         "reads the weights once, and keys and values, no faster than this machine reads that many bytes again\n"
-         "and again, which is measured in the same run. A text graph is run at every combination of its --bind\n"
+         "Each size is measured --repeat times after one warm-up. The limit is what reading and computing allow:\n"
+         "every run reads the weights once, and keys and values, no faster than this machine reads that many\n"
+         "bytes again and again; and multiplies no faster than loops that do nothing else. Both are measured in\n"
+         "the same run, and the one that takes longer counts. A text graph is run at every combination of its --bind\n"
          "values.",
          "rung bench -m model.gguf -p 512 -n 64 -t 2\n"
          "rung bench -m model.gguf -p 128,512 -n 32 --sequences 1,4 --json\n"

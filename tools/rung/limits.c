@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Read bandwidth: every thread sums slices of one buffer. */
-#include "bandwidth.h"
+ * Read bandwidth: every thread sums slices of one buffer. Arithmetic: every thread runs the same loop of registers. */
+#include "limits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/pool.h"
+#include "peaks.h"
 
 enum { LEAST = 64 << 10, MOST = 512 << 20, LANES = 32, SLICES = 64, MOST_PASSES = 200 };
 static const double ENOUGH = 2e9; /* bytes to read in all */
@@ -49,4 +50,27 @@ double cli_bandwidth(const cli_session *s, int threads, uint64_t bytes) {
   }
   free(buffer);
   return best;
+}
+
+static double loops_per_second(const cli_session *s, int threads, rung_task_fn *loop) {
+  enum { PASSES = 100 };
+  rung_pool *pool = rung_pool_shared(s->host);
+  double best = 0;
+  for (int pass = 0; pass < PASSES && !cli_interrupted(); pass++) {
+    const double start = cli_seconds();
+    rung_pool_run(pool, threads, threads, loop, NULL);
+    const double took = cli_seconds() - start;
+    if (took > 0 && threads / took > best) best = threads / took;
+  }
+  return best;
+}
+
+cli_arithmetic cli_measure_arithmetic(const cli_session *s, int threads) {
+  double lanes;
+  rung_task_fn *dot, *fma = peak_fma(rung_isa_detect(), &lanes, &dot);
+  const double vectors = (double)PEAK_LOOPS * CHAINS;
+  (void)rung_pool_ensure(rung_pool_shared(s->host), s->host, threads);
+  cli_arithmetic a = {.multiply_add = 2 * lanes * vectors * loops_per_second(s, threads, fma)};
+  a.dot = dot ? 8 * lanes * vectors * loops_per_second(s, threads, dot) : a.multiply_add;
+  return a;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Loops that do nothing but multiply and add: what kernels are measured against. Each call is PEAK_LOOPS times CHAINS
  * vector instructions; tasks of a pool, or called with nothing. */
-#ifndef RUNG_BENCH_PEAKS_H
-#define RUNG_BENCH_PEAKS_H
+#ifndef RUNG_TOOLS_PEAKS_H
+#define RUNG_TOOLS_PEAKS_H
 
 #include <stdint.h>
 

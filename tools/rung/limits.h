@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * How fast this machine reads and multiplies, with the threads that a run uses. */
+#ifndef RUNG_TOOLS_LIMITS_H
+#define RUNG_TOOLS_LIMITS_H
+
+#include "session.h"
+
+/* Bytes per second: the best of several passes over a buffer of `bytes` (at most 512 MiB are taken). What is read again
+ * and again and fits a cache comes from there, for the model as for the buffer. 0 where there is no memory for it. */
+double cli_bandwidth(const cli_session *session, int threads, uint64_t bytes);
+
+/* Operations per second of loops that do nothing else, a product and a sum being two: multiply-adds of f32, and dot
+ * products of bytes (as fast as the former where the instruction set has none). */
+typedef struct cli_arithmetic {
+  double multiply_add, dot;
+} cli_arithmetic;
+cli_arithmetic cli_measure_arithmetic(const cli_session *session, int threads);
+
+#endif
