@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Line coverage of what reads bytes that are not trusted, by the fuzz targets: the seeds and SECONDS of fuzzing each.
 
-    fuzz_coverage.py [SECONDS]      60 seconds a target unless given
+    fuzz_coverage.py [SECONDS [TARGET ...]]      60 seconds a target and all targets unless given
 
 Prints the lines that llvm-cov counts, file by file; exit 1 if a reader has less than 85% of its lines covered or a target
 fails. Needs clang with its run-time libraries and llvm-profdata and llvm-cov of the same version.
@@ -74,14 +74,15 @@ def lines_of(name, folder):
 
 def main():
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    targets = sys.argv[2:] or list(READERS)
     generator = ["-G", "Ninja"] if shutil.which("ninja") and not (BUILD / "CMakeCache.txt").exists() else []
     must(["cmake", "--preset", "fuzz", "-B", BUILD, *generator, "-DCMAKE_C_FLAGS=-fprofile-instr-generate -fcoverage-mapping"])
-    must(["cmake", "--build", BUILD, "-j", os.cpu_count() or 2, "--target", *READERS])
+    must(["cmake", "--build", BUILD, "-j", os.cpu_count() or 2, "--target", *targets])
     failed = False
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as pool:
         folder = Path(temporary)
-        list(pool.map(lambda name: run_one(name, seconds, folder), READERS))
-        for name in READERS:
+        list(pool.map(lambda name: run_one(name, seconds, folder), targets))
+        for name in targets:
             rows = lines_of(name, folder)
             covered, count = sum(row[1] for row in rows), sum(row[2] for row in rows)
             for file, have, of in rows:

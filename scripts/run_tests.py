@@ -198,13 +198,13 @@ def group_coverage(counts, limit):
 # Name, function, budget in seconds on two cores. Their sum is the promise of 45 minutes.
 GROUPS = [
     ("checks", group_checks, 20),
-    ("release", group_release, 480),
+    ("release", group_release, 400),
     ("install", group_install, 60),
     ("isa", group_isa, 240),
-    ("asan", group_asan, 500),
+    ("asan", group_asan, 460),
     ("tsan", group_tsan, 400),
-    ("aarch64", group_aarch64, 520),
-    ("fuzz", group_fuzz, 450),
+    ("aarch64", group_aarch64, 700),
+    ("fuzz", group_fuzz, 420),
 ]
 LONG = [("long", group_long, 5400), ("coverage", group_coverage, 600)]
 
