@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A real model: eight generators take its weights and packed forms once; a weight set in its view reaches all of them,
- * and setting it back gives the bits from before. */
+ * A real model: eight generators take its weights and packed forms once, and so do six rungs of a ladder and eight
+ * programs with a context each; a weight set in its view reaches all generators, and setting it back gives the bits from
+ * before. */
+#include <rung/cache.h>
 #include <rung/model.h>
 
 #include "../test.h"
 #include "fetched.h"
+#include "runtime/runtime.h"
 
 enum { GENERATORS = 8, IDS = 9, EXTRA = 1 << 20 };
 static const int32_t text[IDS] = {1, 504, 3575, 17, 4016, 282, 9, 338, 25};
@@ -109,7 +112,119 @@ static void test_generators(void) {
   rung_host_release(host);
 }
 
+/* ---- rungs and programs */
+
+enum { RUNGS = 6, PROGRAMS = 8 };
+
+/* The ceilings of a program but for one symbol, and whose place that is: last. */
+static size_t others(const rung_program *p, const char *but, rung_binding *out) {
+  size_t n = 0;
+  for (uint32_t s = 0; s < p->plan->dims->symbols; s++) {
+    const rung_symbol *symbol = &p->plan->dims->symbol[s];
+    if (!symbol->made && strcmp(symbol->name, but) != 0) out[n++] = (rung_binding){symbol->name, p->plan->ceiling[s]};
+  }
+  out[n] = (rung_binding){but, 0};
+  return n;
+}
+
+static void check_rungs(rung_device *device, rung_model *model, rung_template *t, rung_program *p, rung_host *host) {
+  static const rung_range range[RUNGS] = {{1, 3}, {3, 5}, {5, 9}, {9, 17}, {17, 33}, {33, 65}};
+  rung_error error;
+  rung_binding ceiling[RUNG_MAX_SYMBOLS];
+  rung_build build = rung_build_default();
+  build.template_ = t;
+  build.view = rung_model_view(model);
+  rung_ladder_options o = rung_ladder_options_default();
+  o.symbol = "rows";
+  o.ceilings = others(p, o.symbol, ceiling);
+  o.ceiling = ceiling;
+  rung_ladder *ladder = NULL;
+  CHECK_OK(rung_ladder_create(device, &build, range, RUNGS, &o, &error, &ladder));
+  rung_memory first = {0};
+  uint64_t most = 0;
+  for (int i = 0; i < RUNGS && ladder; i++) {
+    rung_program *rung = NULL;
+    const uint64_t before = total(host);
+    CHECK_OK(rung_ladder_get(ladder, range[i].start, &error, &rung));
+    const uint64_t more = total(host) - before;
+    const rung_memory m = rung_model_memory(model);
+    if (i == 0) first = m;
+    CHECK(first.packed > 0 && m.packed == first.packed && m.weights == first.weights);
+    if (i > 0 && more > most) most = more;
+    rung_program_release(rung);
+  }
+  CHECK(most < EXTRA);
+  printf("each further rung at most %" PRIu64 " bytes\n", most);
+  rung_ladder_destroy(ladder);
+}
+
+static void check_programs(rung_model *model, rung_template *t, rung_program *p, rung_host *host) {
+  rung_error error;
+  rung_binding ceiling[RUNG_MAX_SYMBOLS];
+  const size_t n = others(p, "rows", ceiling);
+  rung_program *program[PROGRAMS] = {NULL};
+  rung_context *context[PROGRAMS] = {NULL};
+  rung_state *state[PROGRAMS] = {NULL};
+  rung_state_options so = rung_state_options_default();
+  so.sequences = 1;
+  so.capacity = 256;
+  so.chunk = 64;
+  rung_memory first = {0};
+  uint64_t most = 0;
+  for (int i = 0; i < PROGRAMS; i++) {
+    const uint64_t before = total(host);
+    ceiling[n].value = 8 * (i + 1);
+    CHECK_OK(rung_template_specialise(t, ceiling, n + 1, &error, &program[i]));
+    CHECK_OK(rung_state_create(t, &so, &error, &state[i]));
+    CHECK_OK(rung_context_create(t, rung_model_view(model), state[i], NULL, &error, &context[i]));
+    CHECK_OK(rung_context_use(context[i], program[i]));
+    const rung_memory own = rung_context_memory(context[i]), m = rung_model_memory(model);
+    const uint64_t more = total(host) - before - own.activations - own.scratch - rung_state_bytes(state[i]);
+    if (i == 0) first = m;
+    CHECK(first.packed > 0 && m.packed == first.packed && m.weights == first.weights);
+    if (i > 0 && more > most) most = more;
+  }
+  CHECK(most < EXTRA);
+  printf("each further program with its context at most %" PRIu64 " bytes besides its arena and states\n", most);
+  for (int i = 0; i < PROGRAMS; i++) {
+    rung_context_destroy(context[i]);
+    rung_state_release(state[i]);
+    rung_program_release(program[i]);
+  }
+}
+
+static void test_programs_and_rungs(void) {
+  char path[1024];
+  if (!fetched_model("smollm2", path, sizeof path)) SKIP("%s is not there", path);
+  if (test_slow()) SKIP("too slow here");
+  rung_host *host;
+  rung_device *device = NULL;
+  rung_model *model = NULL;
+  rung_template *t = NULL;
+  rung_program *p = NULL;
+  rung_error error;
+  const rung_source source = rung_source_path(path);
+  rung_generate_options options = rung_generate_options_default();
+  options.context = 256;
+  options.chunk = 64;
+  CHECK_OK(rung_host_create(NULL, &error, &host));
+  rung_status status = rung_device_create(host, "cpu", NULL, &error, &device);
+  if (!status) status = rung_model_open(device, &source, NULL, &error, &model);
+  if (!status) status = rung_model_compile(model, &options, &error, &t, &p);
+  CHECK_OK(status);
+  if (!status) {
+    check_rungs(device, model, t, p, host);
+    check_programs(model, t, p, host);
+  }
+  rung_program_release(p);
+  rung_template_release(t);
+  rung_model_release(model);
+  rung_device_release(device);
+  rung_host_release(host);
+}
+
 int main(void) {
+  RUN(test_programs_and_rungs);
   RUN(test_generators);
   return TEST_END();
 }
