@@ -88,12 +88,8 @@ static double best_read(int threads) {
   return best / (double)s.bytes;
 }
 static limits measure_limits(int threads) {
-  double lanes;
-  rung_task_fn *dot, *fma = peak_fma(target->isa, &lanes, &dot);
-  const double steps = (double)threads * PEAK_LOOPS * CHAINS;
-  limits l = {0};
-  l.fma = steps * lanes * 2 / best_of(fma, NULL, threads, PEAK_ROUNDS) * 1e-9;
-  l.dot = dot ? steps * lanes * 8 / best_of(dot, NULL, threads, PEAK_ROUNDS) * 1e-9 : l.fma;
+  const peak_rates peak = peak_measure(pool, threads, PEAK_ROUNDS, target->isa);
+  limits l = {.fma = peak.multiply_add * 1e-9, .dot = peak.dot * 1e-9};
   l.read = 1e-9 / best_read(threads);
   return l;
 }

@@ -21,13 +21,17 @@ typedef struct cache_world {
   rung_status fails; /* what the builder gives */
 } cache_world;
 
-static inline bool cache_open(cache_world *w, const char *device) {
+/* threads: 0 for the device's own choice. */
+static inline bool cache_open_on(cache_world *w, const char *device, int threads) {
   *w = (cache_world){0};
+  rung_device_options o = rung_device_options_default();
+  o.threads = threads;
   rung_status s = rung_host_create(NULL, &w->error, &w->host);
-  if (!s) s = rung_device_create(w->host, device, NULL, &w->error, &w->device);
+  if (!s) s = rung_device_create(w->host, device, &o, &w->error, &w->device);
   CHECK_OK(s);
   return !s;
 }
+static inline bool cache_open(cache_world *w, const char *device) { return cache_open_on(w, device, 0); }
 
 static inline void cache_close(cache_world *w) {
   rung_device_release(w->device);

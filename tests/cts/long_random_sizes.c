@@ -4,18 +4,15 @@
  * open batch, height and width. */
 #include <malloc.h>
 
+#include "../process.h"
 #include "cts/cache_world.h"
 #include "cts/encoder_graph.h"
 
 enum { RUNS = 10000, WARM = 500 };
 
-static int64_t resident(void) {
+static uint64_t resident(void) {
   malloc_trim(0); /* what the C library keeps of freed memory is not ours */
-  FILE *f = fopen("/proc/self/statm", "r");
-  long long size = 0, pages = 0;
-  if (!f || fscanf(f, "%lld %lld", &size, &pages) != 2) pages = 0;
-  if (f) fclose(f);
-  return (int64_t)pages * 4096;
+  return process_bytes("VmRSS");
 }
 
 typedef struct walk {
@@ -24,7 +21,7 @@ typedef struct walk {
   rung_view *view;
   rung_cache *cache;
   rung_context *context;
-  int64_t before; /* bytes resident after the warm-up */
+  uint64_t before; /* bytes resident after the warm-up */
   rung_memory held;
 } walk;
 
@@ -48,13 +45,8 @@ static void close_walk(walk *a) {
   cache_close(&a->w);
 }
 static bool two_threads(walk *a) {
-  rung_device_options o = rung_device_options_default();
-  o.threads = 2;
   memset(a, 0, sizeof *a);
-  rung_status s = rung_host_create(NULL, &a->w.error, &a->w.host);
-  if (!s) s = rung_device_create(a->w.host, "cpu", &o, &a->w.error, &a->w.device);
-  CHECK_OK(s);
-  return !s;
+  return cache_open_on(&a->w, "cpu", 2);
 }
 
 /* Asks the cache as a server would, for each run anew, and runs at the sizes of `x`. */
@@ -87,7 +79,7 @@ static void check_flat(walk *a, const char *what) {
   const rung_memory now = rung_context_memory(a->context);
   CHECK_EQ_I64(now.activations, a->held.activations);
   CHECK_EQ_I64(now.scratch, a->held.scratch);
-  const int64_t grown = resident() - a->before;
+  const int64_t grown = (int64_t)(resident() - a->before);
   CHECK(grown < 256 << 10);
   printf("%s: %d runs, 1 compile, %lld bytes more resident than after the first %d\n", what, RUNS, (long long)grown,
          WARM);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A thousand texts of 1 to 512 tokens through all-MiniLM-L6-v2: each vector has the same bits alone, at any budget of a
  * run and on any number of threads. Thousands of runs of changing sizes leave the memory where it was. */
+#include "../process.h"
 #include "embed_world.h"
 #include "fetched.h"
 
@@ -68,14 +69,6 @@ static void test_bits(void) {
   printf("%zu texts, %zu tokens, %zu ways, one result\n", t.count, t.total, RUNG_COUNT(ways));
 }
 
-static int64_t resident(void) {
-  FILE *f = fopen("/proc/self/statm", "r");
-  long long size = 0, pages = 0;
-  if (!f || fscanf(f, "%lld %lld", &size, &pages) != 2) pages = 0;
-  if (f) fclose(f);
-  return (int64_t)pages * 4096;
-}
-
 /* 10,000 runs of random lengths and numbers of texts: after the first thousand nothing grows. */
 static void test_memory(void) {
   world w;
@@ -85,7 +78,7 @@ static void test_memory(void) {
   float *out = malloc((size_t)64 * 32 * sizeof *out);
   int32_t ids[130];
   for (int i = 0; i < 130; i++) ids[i] = i % 61;
-  int64_t before = 0;
+  uint64_t before = 0;
   uint64_t held = 0;
   for (int run = 0; run < 10000; run++) {
     rung_token_list text[64];
@@ -93,11 +86,11 @@ static void test_memory(void) {
     for (size_t i = 0; i < n; i++) text[i] = (rung_token_list){ids, (size_t)test_below(&seed, 131)};
     CHECK_OK(rung_encoder_run(e, text, n, out));
     if (run == 1000) {
-      before = resident();
+      before = process_bytes("VmRSS");
       held = rung_context_memory(rung_encoder_context(e)).activations;
     }
   }
-  CHECK(resident() - before < 1 << 20);
+  CHECK(process_bytes("VmRSS") < before + (1 << 20));
   CHECK_EQ_I64(rung_context_memory(rung_encoder_context(e)).activations, held);
   free(out);
   rung_encoder_destroy(e);

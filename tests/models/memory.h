@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../process.h"
 #include "base/host_internal.h"
 #include "models/model.h"
 #include "runtime/runtime.h"
@@ -46,18 +47,6 @@ static inline uint64_t memory_most(const rung_memory *m) {
 }
 
 /* ---- the process, as Linux sees it */
-
-/* Bytes of a line like "VmHWM:  1234 kB"; 0 without. */
-static uint64_t memory_of_process(const char *name) {
-  FILE *f = fopen("/proc/self/status", "r");
-  char line[256];
-  unsigned long long kb = 0;
-  const size_t n = strlen(name);
-  while (f && fgets(line, sizeof line, f))
-    if (strncmp(line, name, n) == 0 && line[n] == ':') sscanf(line + n + 1, "%llu", &kb);
-  if (f) fclose(f);
-  return (uint64_t)kb * 1024;
-}
 
 /* The high-water mark begins again at what is resident now. */
 static bool memory_reset_high_water(void) {
@@ -197,7 +186,7 @@ static rung_status memory_scenario(memory_job *j, rung_error *error) {
   memory_result *r = j->result;
   int32_t ids[1024];
   memory_reset_high_water();
-  r->before = memory_of_process("VmHWM");
+  r->before = process_bytes("VmHWM");
   RUNG_TRY(memory_open(j, error));
   /* Text goes through the tokeniser once, as it does in use. */
   int32_t *some;
@@ -207,9 +196,9 @@ static rung_status memory_scenario(memory_job *j, rung_error *error) {
   rung_ids_free(j->model, some, count);
   rung_status status = memory_generate(j, ids);
   if (status) return rung_fail(error, status, "%s", rung_generator_message(j->generator));
-  r->most = memory_of_process("VmHWM");
-  r->anonymous = memory_of_process("RssAnon");
-  r->file_backed = memory_of_process("RssFile");
+  r->most = process_bytes("VmHWM");
+  r->anonymous = process_bytes("RssAnon");
+  r->file_backed = process_bytes("RssFile");
   r->held = rung_host_memory(j->host);
   r->peak = rung_host_peak(j->host);
   for (const rung_pinned *p = j->model->view->derived->pinned; p; p = p->next)

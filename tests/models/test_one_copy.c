@@ -5,22 +5,13 @@
 #include <rung/cache.h>
 #include <rung/model.h>
 
-#include "../test.h"
+#include "../process.h"
 #include "fetched.h"
 #include "runtime/runtime.h"
+#include "tiny_world.h"
 
 enum { GENERATORS = 8, IDS = 9, EXTRA = 1 << 20 };
 static const int32_t text[IDS] = {1, 504, 3575, 17, 4016, 282, 9, 338, 25};
-
-static uint64_t resident(void) {
-  FILE *f = fopen("/proc/self/status", "r");
-  char line[256];
-  unsigned long long kb = 0;
-  while (f && fgets(line, sizeof line, f))
-    if (strncmp(line, "VmRSS:", 6) == 0) sscanf(line + 6, "%llu", &kb);
-  if (f) fclose(f);
-  return (uint64_t)kb * 1024;
-}
 
 /* Reads the text from the start; the bits of the last row's logits as one number. */
 static uint64_t logits_of(rung_generator *g) {
@@ -39,11 +30,6 @@ static uint64_t own_bytes(rung_generator *g) {
   const rung_memory m = rung_context_memory(rung_generator_context(g));
   return m.activations + m.scratch + rung_state_bytes(rung_generator_state(g));
 }
-static uint64_t total(rung_host *host) {
-  const rung_memory m = rung_host_memory(host);
-  return m.weights + m.packed + m.activations + m.state + m.scratch + m.cache + m.load + m.host;
-}
-
 /* Doubled it is another model, and with the old numbers again the old one. */
 static void check_sets(rung_model *model, rung_generator *const *g, uint64_t before) {
   rung_error error;
@@ -62,28 +48,28 @@ static void check_sets(rung_model *model, rung_generator *const *g, uint64_t bef
   for (int i = 0; i < GENERATORS; i++) CHECK(logits_of(g[i]) == before);
 }
 
-static void test_generators(void) {
+static bool open_real(tiny *t) {
   char path[1024];
-  if (!fetched_model("smollm2", path, sizeof path)) SKIP("%s is not there", path);
+  if (!fetched_model("smollm2", path, sizeof path)) {
+    CHECK(!"the model is not there; run scripts/models.py fetch");
+    return false;
+  }
+  return tiny_open(t, path, 0);
+}
+
+static void test_generators(void) {
   if (test_slow()) SKIP("too slow here");
-  rung_host *host;
-  rung_device *device;
-  rung_model *model;
+  tiny t;
+  if (!open_real(&t)) return;
   rung_generator *g[GENERATORS];
-  rung_error error;
-  const rung_source source = rung_source_path(path);
-  rung_generate_options options = rung_generate_options_default();
-  options.context = 256;
-  options.chunk = 64;
-  CHECK_OK(rung_host_create(NULL, &error, &host));
-  CHECK_OK(rung_device_create(host, "cpu", NULL, &error, &device));
-  CHECK_OK(rung_model_open(device, &source, NULL, &error, &model));
+  const rung_generate_options options = tiny_options(1, 256, 64);
   uint64_t process = 0, account = 0, most[2] = {0, 0}, bits = 0;
   rung_memory first = {0};
   for (int i = 0; i < GENERATORS; i++) {
-    CHECK_OK(rung_generator_create(model, &options, &error, &g[i]));
-    const uint64_t now = logits_of(g[i]), process_now = resident(), account_now = total(host), own = own_bytes(g[i]);
-    const rung_memory m = rung_model_memory(model);
+    g[i] = tiny_generator(&t, &options);
+    const uint64_t now = logits_of(g[i]), process_now = process_bytes("VmRSS"), account_now = tiny_held(&t),
+                   own = own_bytes(g[i]);
+    const rung_memory m = rung_model_memory(t.model);
     if (i == 0) {
       bits = now;
       first = m;
@@ -101,15 +87,11 @@ static void test_generators(void) {
   printf("weights %" PRIu64 ", packed %" PRIu64 " bytes for all; each further generator at most %" PRIu64
          " bytes by the host's account, %" PRIu64 " of the process, besides its arena and states\n",
          first.weights, first.packed, most[0], most[1]);
-  check_sets(model, g, bits);
+  check_sets(t.model, g, bits);
   for (int i = 0; i < GENERATORS; i++) rung_generator_destroy(g[i]);
-  rung_view_trim(rung_model_view(model));
-  CHECK_EQ_I64(rung_model_memory(model).packed, 0);
-  rung_model_release(model);
-  rung_device_release(device);
-  const rung_memory left = rung_host_memory(host);
-  CHECK_EQ_I64(left.weights + left.packed + left.activations + left.state + left.scratch, 0);
-  rung_host_release(host);
+  rung_view_trim(rung_model_view(t.model));
+  CHECK_EQ_I64(rung_model_memory(t.model).packed, 0);
+  tiny_close(&t);
 }
 
 /* ---- rungs and programs */
@@ -127,27 +109,26 @@ static size_t others(const rung_program *p, const char *but, rung_binding *out) 
   return n;
 }
 
-static void check_rungs(rung_device *device, rung_model *model, rung_template *t, rung_program *p, rung_host *host) {
+static void check_rungs(tiny *w, rung_template *t, rung_program *p) {
   static const rung_range range[RUNGS] = {{1, 3}, {3, 5}, {5, 9}, {9, 17}, {17, 33}, {33, 65}};
-  rung_error error;
   rung_binding ceiling[RUNG_MAX_SYMBOLS];
   rung_build build = rung_build_default();
   build.template_ = t;
-  build.view = rung_model_view(model);
+  build.view = rung_model_view(w->model);
   rung_ladder_options o = rung_ladder_options_default();
   o.symbol = "rows";
   o.ceilings = others(p, o.symbol, ceiling);
   o.ceiling = ceiling;
   rung_ladder *ladder = NULL;
-  CHECK_OK(rung_ladder_create(device, &build, range, RUNGS, &o, &error, &ladder));
+  CHECK_OK(rung_ladder_create(w->device, &build, range, RUNGS, &o, &w->error, &ladder));
   rung_memory first = {0};
   uint64_t most = 0;
   for (int i = 0; i < RUNGS && ladder; i++) {
     rung_program *rung = NULL;
-    const uint64_t before = total(host);
-    CHECK_OK(rung_ladder_get(ladder, range[i].start, &error, &rung));
-    const uint64_t more = total(host) - before;
-    const rung_memory m = rung_model_memory(model);
+    const uint64_t before = tiny_held(w);
+    CHECK_OK(rung_ladder_get(ladder, range[i].start, &w->error, &rung));
+    const uint64_t more = tiny_held(w) - before;
+    const rung_memory m = rung_model_memory(w->model);
     if (i == 0) first = m;
     CHECK(first.packed > 0 && m.packed == first.packed && m.weights == first.weights);
     if (i > 0 && more > most) most = more;
@@ -158,8 +139,7 @@ static void check_rungs(rung_device *device, rung_model *model, rung_template *t
   rung_ladder_destroy(ladder);
 }
 
-static void check_programs(rung_model *model, rung_template *t, rung_program *p, rung_host *host) {
-  rung_error error;
+static void check_programs(tiny *w, rung_template *t, rung_program *p) {
   rung_binding ceiling[RUNG_MAX_SYMBOLS];
   const size_t n = others(p, "rows", ceiling);
   rung_program *program[PROGRAMS] = {NULL};
@@ -172,14 +152,14 @@ static void check_programs(rung_model *model, rung_template *t, rung_program *p,
   rung_memory first = {0};
   uint64_t most = 0;
   for (int i = 0; i < PROGRAMS; i++) {
-    const uint64_t before = total(host);
+    const uint64_t before = tiny_held(w);
     ceiling[n].value = 8 * (i + 1);
-    CHECK_OK(rung_template_specialise(t, ceiling, n + 1, &error, &program[i]));
-    CHECK_OK(rung_state_create(t, &so, &error, &state[i]));
-    CHECK_OK(rung_context_create(t, rung_model_view(model), state[i], NULL, &error, &context[i]));
+    CHECK_OK(rung_template_specialise(t, ceiling, n + 1, &w->error, &program[i]));
+    CHECK_OK(rung_state_create(t, &so, &w->error, &state[i]));
+    CHECK_OK(rung_context_create(t, rung_model_view(w->model), state[i], NULL, &w->error, &context[i]));
     CHECK_OK(rung_context_use(context[i], program[i]));
-    const rung_memory own = rung_context_memory(context[i]), m = rung_model_memory(model);
-    const uint64_t more = total(host) - before - own.activations - own.scratch - rung_state_bytes(state[i]);
+    const rung_memory own = rung_context_memory(context[i]), m = rung_model_memory(w->model);
+    const uint64_t more = tiny_held(w) - before - own.activations - own.scratch - rung_state_bytes(state[i]);
     if (i == 0) first = m;
     CHECK(first.packed > 0 && m.packed == first.packed && m.weights == first.weights);
     if (i > 0 && more > most) most = more;
@@ -194,33 +174,21 @@ static void check_programs(rung_model *model, rung_template *t, rung_program *p,
 }
 
 static void test_programs_and_rungs(void) {
-  char path[1024];
-  if (!fetched_model("smollm2", path, sizeof path)) SKIP("%s is not there", path);
   if (test_slow()) SKIP("too slow here");
-  rung_host *host;
-  rung_device *device = NULL;
-  rung_model *model = NULL;
+  tiny w;
+  if (!open_real(&w)) return;
   rung_template *t = NULL;
   rung_program *p = NULL;
-  rung_error error;
-  const rung_source source = rung_source_path(path);
-  rung_generate_options options = rung_generate_options_default();
-  options.context = 256;
-  options.chunk = 64;
-  CHECK_OK(rung_host_create(NULL, &error, &host));
-  rung_status status = rung_device_create(host, "cpu", NULL, &error, &device);
-  if (!status) status = rung_model_open(device, &source, NULL, &error, &model);
-  if (!status) status = rung_model_compile(model, &options, &error, &t, &p);
+  const rung_generate_options options = tiny_options(1, 256, 64);
+  const rung_status status = rung_model_compile(w.model, &options, &w.error, &t, &p);
   CHECK_OK(status);
   if (!status) {
-    check_rungs(device, model, t, p, host);
-    check_programs(model, t, p, host);
+    check_rungs(&w, t, p);
+    check_programs(&w, t, p);
   }
   rung_program_release(p);
   rung_template_release(t);
-  rung_model_release(model);
-  rung_device_release(device);
-  rung_host_release(host);
+  tiny_close(&w);
 }
 
 int main(void) {

@@ -32,6 +32,14 @@ static inline bool tiny_open(tiny *t, const char *path, int threads) {
   return !s;
 }
 
+/* Bytes of all classes. */
+static inline uint64_t tiny_held(const tiny *t) {
+  const rung_memory m = rung_host_memory(t->host);
+#define X(name, text) +m.name
+  return 0 RUNG_MEMORY_MAP(X);
+#undef X
+}
+
 static inline void tiny_close(tiny *t) {
   rung_model_release(t->model);
   rung_device_release(t->device);

@@ -4,6 +4,7 @@
 #include <rung/program.h>
 #include <rung/weights.h>
 
+#include "../process.h"
 #include "../test.h"
 #include "formats/gguf_write.h"
 
@@ -23,15 +24,7 @@ static const char *path(void) {
 }
 
 /* Resident bytes of the process; 0 where that cannot be asked, or means nothing. */
-static uint64_t resident(void) {
-  FILE *f = test_slow() ? NULL : fopen("/proc/self/status", "r");
-  char line[256];
-  unsigned long long kb = 0;
-  while (f && fgets(line, sizeof line, f))
-    if (strncmp(line, "VmRSS:", 6) == 0) sscanf(line + 6, "%llu", &kb);
-  if (f) fclose(f);
-  return (uint64_t)kb * 1024;
-}
+static uint64_t resident(void) { return test_slow() ? 0 : process_bytes("VmRSS"); }
 
 static bool write_file(void) {
   rung_host *host;

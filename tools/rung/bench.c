@@ -22,7 +22,7 @@ typedef struct job {
    * only rows with logits go through. */
   double row_dots, row_multiplies, head_dots, head_multiplies;
   double bandwidth;
-  cli_arithmetic arithmetic;
+  peak_rates arithmetic;
   int32_t sequences;
   int32_t *ids, *wanted;
   int64_t *left; /* by sequence: tokens of the prompt that are not read yet */
@@ -104,22 +104,29 @@ static int decode(job *j, int64_t tokens, int64_t *out_runs) {
   return CLI_OK;
 }
 
-/* Keys and values that all runs of one measurement read, on average over the positions that each row sees. */
+/* Positions that a row sees, on average. Which layers have a window is not known here: as if all had it, so that a limit
+ * is never too low. */
+static double mean_positions(const job *j, int64_t tokens) {
+  const double n = (double)tokens, window = (double)j->info.window;
+  return window > 0 && window < n ? window - window * window / (2 * n) : n / 2;
+}
+
+/* Keys and values that all runs of one measurement read. */
 static double kv_bytes(const job *j, int64_t tokens, int64_t runs) {
   const double position =
       (double)rung_type_bytes(j->options.kv, (uint64_t)(2 * j->info.layers * j->info.kv_heads * j->info.head_dim));
-  return position * (double)tokens / 2 * (double)j->sequences * (double)runs;
+  return position * mean_positions(j, tokens) * (double)j->sequences * (double)runs;
 }
 
 /* Seconds that one measurement takes at least: reading, or computing. `logits`: rows that have them. */
 static double least_seconds(const job *j, int64_t tokens, int64_t runs, double logits) {
   const double rows = (double)tokens * j->sequences;
   const double bytes = (double)j->weight_bytes * (double)runs + kv_bytes(j, tokens, runs);
-  /* A row meets half of the positions on average, in two products. */
-  const double attention = 2 * rows * (double)(j->info.layers * j->info.heads * j->info.head_dim) * (double)tokens;
+  const double attention = /* two products */
+      4 * rows * (double)(j->info.layers * j->info.heads * j->info.head_dim) * mean_positions(j, tokens);
   const double dots = rows * j->row_dots + logits * j->head_dots;
   const double multiplies = rows * j->row_multiplies + logits * j->head_multiplies + attention;
-  const cli_arithmetic *a = &j->arithmetic;
+  const peak_rates *a = &j->arithmetic;
   const double reading = j->bandwidth > 0 ? bytes / j->bandwidth : 0;
   const double computing = a->dot > 0 && a->multiply_add > 0 ? dots / a->dot + multiplies / a->multiply_add : 0;
   return reading > computing ? reading : computing;
@@ -257,7 +264,7 @@ static int bench_model(cli_session *s) {
   if (!code) {
     const int threads = rung_device_threads(s->device);
     j.bandwidth = cli_bandwidth(s, threads, j.weight_bytes);
-    j.arithmetic = cli_measure_arithmetic(s, threads);
+    j.arithmetic = cli_arithmetic(s, threads);
     cli_note(
         s,
         "%.1f MB of weights; %d threads read that much at %.1f GB/s, and do %.0f GOP/s of byte products, %.0f of f32",

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/pool.h"
-#include "peaks.h"
 
 enum { LEAST = 64 << 10, MOST = 512 << 20, LANES = 32, SLICES = 64, MOST_PASSES = 200 };
 static const double ENOUGH = 2e9; /* bytes to read in all */
@@ -52,25 +51,9 @@ double cli_bandwidth(const cli_session *s, int threads, uint64_t bytes) {
   return best;
 }
 
-static double loops_per_second(const cli_session *s, int threads, rung_task_fn *loop) {
+peak_rates cli_arithmetic(const cli_session *s, int threads) {
   enum { PASSES = 100 };
   rung_pool *pool = rung_pool_shared(s->host);
-  double best = 0;
-  for (int pass = 0; pass < PASSES && !cli_interrupted(); pass++) {
-    const double start = cli_seconds();
-    rung_pool_run(pool, threads, threads, loop, NULL);
-    const double took = cli_seconds() - start;
-    if (took > 0 && threads / took > best) best = threads / took;
-  }
-  return best;
-}
-
-cli_arithmetic cli_measure_arithmetic(const cli_session *s, int threads) {
-  double lanes;
-  rung_task_fn *dot, *fma = peak_fma(rung_isa_detect(), &lanes, &dot);
-  const double vectors = (double)PEAK_LOOPS * CHAINS;
-  (void)rung_pool_ensure(rung_pool_shared(s->host), s->host, threads);
-  cli_arithmetic a = {.multiply_add = 2 * lanes * vectors * loops_per_second(s, threads, fma)};
-  a.dot = dot ? 8 * lanes * vectors * loops_per_second(s, threads, dot) : a.multiply_add;
-  return a;
+  (void)rung_pool_ensure(pool, s->host, threads);
+  return peak_measure(pool, threads, PASSES, rung_isa_detect());
 }

@@ -3,17 +3,14 @@
 #ifndef RUNG_TOOLS_LIMITS_H
 #define RUNG_TOOLS_LIMITS_H
 
+#include "peaks.h"
 #include "session.h"
 
 /* Bytes per second: the best of several passes over a buffer of `bytes` (at most 512 MiB are taken). What is read again
  * and again and fits a cache comes from there, for the model as for the buffer. 0 where there is no memory for it. */
 double cli_bandwidth(const cli_session *session, int threads, uint64_t bytes);
 
-/* Operations per second of loops that do nothing else, a product and a sum being two: multiply-adds of f32, and dot
- * products of bytes (as fast as the former where the instruction set has none). */
-typedef struct cli_arithmetic {
-  double multiply_add, dot;
-} cli_arithmetic;
-cli_arithmetic cli_measure_arithmetic(const cli_session *session, int threads);
+/* What loops that do nothing else reach, of f32 and of bytes. */
+peak_rates cli_arithmetic(const cli_session *session, int threads);
 
 #endif

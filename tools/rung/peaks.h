@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "backends/cpu/isa.h"
+#include "base/clock.h"
 #include "base/pool.h"
 
 #if defined(__x86_64__)
@@ -84,6 +85,29 @@ static rung_task_fn *peak_fma(uint32_t isa, double *out_lanes, rung_task_fn **ou
 #endif
   (void)isa;
   return fma_plain;
+}
+
+/* Operations per second with `threads` of the pool, a product and a sum being two: the best of `passes`. Where products
+ * of bytes are no faster, `dot` is what multiply-adds do. */
+typedef struct peak_rates {
+  double multiply_add, dot;
+} peak_rates;
+RUNG_INLINE double peak_of(rung_pool *pool, int threads, int passes, rung_task_fn *loop) {
+  double best = 0;
+  for (int i = 0; i < passes; i++) {
+    const uint64_t start = rung_clock_ns();
+    rung_pool_run(pool, threads, threads, loop, NULL);
+    const double rate = 1e9 * threads / (double)(rung_clock_ns() - start);
+    if (rate > best) best = rate;
+  }
+  return best * PEAK_LOOPS * CHAINS;
+}
+RUNG_INLINE peak_rates peak_measure(rung_pool *pool, int threads, int passes, uint32_t isa) {
+  double lanes;
+  rung_task_fn *dot, *fma = peak_fma(isa, &lanes, &dot);
+  peak_rates r = {.multiply_add = 2 * lanes * peak_of(pool, threads, passes, fma)};
+  r.dot = dot ? 8 * lanes * peak_of(pool, threads, passes, dot) : r.multiply_add;
+  return r;
 }
 
 #endif

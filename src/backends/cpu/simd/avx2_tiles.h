@@ -62,7 +62,7 @@ RUNG_INLINE vd vd_fold(vd d) {
 RUNG_INLINE vi vd_end(vd d, int32_t z) { return _mm256_add_epi32(vd_fold(d).sums, _mm256_set1_epi32(z)); }
 
 /* 6 x 1 vectors: pairs, results, levels, an activation and the mask just fit 16 registers. */
-enum { A8_ROWS = 6, A8_VECTORS = 1, A8_PANELS = 2, A8_AHEAD = 8192, A8_GRAIN = 200000 };
+enum { A8_ROWS = 6, A8_VECTORS = 1, A8_PANELS = 2, A8_AHEAD = 4096, A8_GRAIN = 200000 };
 #define A8_TILE_NAME "6x8"
 #define A8_CASES(CASE) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
 
