@@ -78,25 +78,14 @@ static rung_status configure_roberta(const rung_metadata *meta, rung_config *c, 
 
 /* ---- graph. One builder call a statement: the order of a call's arguments is the compiler's. */
 
-/* Made once, with the weights. */
-static rung_value as_f32(rung_builder *b, rung_value x) {
-  return rung_graph_type_of(b->graph, x) == RUNG_TYPE_F32 ? x : rung_build_cast(b->graph, x, RUNG_TYPE_F32);
-}
-
-/* x plus a vector of the current layer. */
-static rung_value shift(rung_builder *b, rung_value x, const char *name, int64_t width) {
-  const rung_value v = as_f32(b, rung_layer_weight(b, name, 1, &width));
-  return rung_build_add(b->graph, x, v);
-}
-
 typedef rung_value weight_fn(rung_builder *b, const char *name, int rank, const int64_t *extent);
 static rung_value norm(rung_builder *b, rung_value x, weight_fn *weight, const char *name) {
   const rung_config *c = b->config;
   char full[64];
   snprintf(full, sizeof full, "%s.weight", name);
-  const rung_value scale = as_f32(b, weight(b, full, 1, &c->width));
+  const rung_value scale = rung_as_f32(b, weight(b, full, 1, &c->width));
   snprintf(full, sizeof full, "%s.bias", name);
-  const rung_value offset = as_f32(b, weight(b, full, 1, &c->width));
+  const rung_value offset = rung_as_f32(b, weight(b, full, 1, &c->width));
   const rung_norm_attrs attrs = {.epsilon = c->norm_epsilon};
   return rung_graph_op(b->graph, &rung_op_layer_norm, (rung_value[]){x, scale, offset}, 3, &attrs);
 }
@@ -113,11 +102,11 @@ static rung_value embeddings(rung_builder *b, rung_value ids) {
   rung_value x = rung_embed(b, ids);
   const int64_t positions = c->context + c->first_position;
   const rung_value table = rung_model_weight(b, "position_embd.weight", 2, (int64_t[]){positions, c->width});
-  const rung_value position = as_f32(b, rung_graph_op(g, &rung_op_gather, (rung_value[]){table, at}, 2, &rows));
+  const rung_value position = rung_as_f32(b, rung_graph_op(g, &rung_op_gather, (rung_value[]){table, at}, 2, &rows));
   x = rung_build_add(g, x, position);
   const rung_value types = rung_model_weight(b, "token_types.weight", 2, (int64_t[]){c->types, c->width});
   const rung_dim zero = rung_graph_constant_dim(g, 0), one = rung_graph_constant_dim(g, 1);
-  const rung_value type = as_f32(b, rung_build_slice(g, types, 0, zero, one));
+  const rung_value type = rung_as_f32(b, rung_build_slice(g, types, 0, zero, one));
   x = rung_build_add(g, x, type);
   return norm(b, x, rung_model_weight, "token_embd_norm");
 }
@@ -131,24 +120,24 @@ static rung_value attention(rung_builder *b, rung_value x) {
   in[0] = rung_linear(b, "attn_q", x, c->width, c->width);
   in[1] = rung_linear(b, "attn_k", x, c->width, c->width);
   in[2] = rung_linear(b, "attn_v", x, c->width, c->width);
-  in[0] = shift(b, in[0], "attn_q.bias", c->width);
-  in[1] = shift(b, in[1], "attn_k.bias", c->width);
-  in[2] = shift(b, in[2], "attn_v.bias", c->width);
+  in[0] = rung_shift(b, in[0], "attn_q.bias", c->width);
+  in[1] = rung_shift(b, in[1], "attn_k.bias", c->width);
+  in[2] = rung_shift(b, in[2], "attn_v.bias", c->width);
   for (int i = 0; i < 3; i++) in[i] = rung_split_heads(b, in[i], c->heads, c->head_dim);
   in[3] = b->offsets;
   const rung_attention_attrs attrs = {0};
   rung_value y = rung_graph_op(b->graph, &rung_op_attention_ragged, in, 4, &attrs);
   y = rung_join_heads(b, y, c->heads, c->head_dim);
-  y = shift(b, rung_linear(b, "attn_output", y, c->width, c->width), "attn_output.bias", c->width);
+  y = rung_shift(b, rung_linear(b, "attn_output", y, c->width, c->width), "attn_output.bias", c->width);
   return norm(b, rung_build_add(b->graph, y, x), rung_layer_weight, "attn_output_norm");
 }
 
 static rung_value feed_forward(rung_builder *b, rung_value x) {
   const rung_config *c = b->config;
   rung_builder_label(b, "feed_forward");
-  rung_value y = shift(b, rung_linear(b, "ffn_up", x, c->width, c->feed_forward), "ffn_up.bias", c->feed_forward);
+  rung_value y = rung_shift(b, rung_linear(b, "ffn_up", x, c->width, c->feed_forward), "ffn_up.bias", c->feed_forward);
   y = rung_graph_op(b->graph, c->activation, &y, 1, NULL);
-  y = shift(b, rung_linear(b, "ffn_down", y, c->feed_forward, c->width), "ffn_down.bias", c->width);
+  y = rung_shift(b, rung_linear(b, "ffn_down", y, c->feed_forward, c->width), "ffn_down.bias", c->width);
   return norm(b, rung_build_add(b->graph, y, x), rung_layer_weight, "layer_output_norm");
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "models/family.h"
+#include "ops/op_table.h"
 
 /* ---- configuration */
 
@@ -83,41 +84,31 @@ rung_status rung_metadata_not(const rung_metadata *meta, const char *key, rung_e
 
 rung_status rung_metadata_no_number(const rung_metadata *meta, const char *key, rung_error *error) {
   double value;
-  const rung_status status = meta->f64(meta->self, key, error, &value);
+  rung_status status = meta->f64(meta->self, key, error, &value);
+  if (status == RUNG_TYPE_MISMATCH) {
+    int64_t whole; /* which GGUF does not give as a float */
+    status = meta->i64(meta->self, key, error, &whole);
+    value = status ? 0 : (double)whole;
+  }
   if (status == RUNG_NOT_FOUND) return RUNG_OK;
   if (status) return status;
   return rung_fail(error, RUNG_UNSUPPORTED, "metadata %s %g is not supported", meta->spell(meta->self, key), value);
 }
 
-/* Llama 3's: slow frequencies are divided by the factor, fast ones stay, what lies between is mixed. Read from folders;
- * GGUF files hold the result as a tensor. */
-static rung_status configure_llama3(const rung_metadata *meta, rung_config *c, rung_error *error) {
-  RUNG_TRY(rung_metadata_number(meta, "rope.scaling.factor", error, &c->rope_slow.factor));
-  RUNG_TRY(rung_metadata_number(meta, "rope.scaling.low_freq_factor", error, &c->rope_slow.low));
-  RUNG_TRY(rung_metadata_number(meta, "rope.scaling.high_freq_factor", error, &c->rope_slow.high));
-  RUNG_TRY(rung_metadata_number(meta, "rope.scaling.original_context_length", error, &c->rope_slow.context));
-  if (c->rope_dims > RUNG_MAX_ROPE)
-    return rung_fail(error, RUNG_UNSUPPORTED, "metadata %s llama3 for heads of more than %d",
-                     meta->spell(meta->self, "rope.scaling.type"), RUNG_MAX_ROPE);
-  if (c->rope_slow.low < c->rope_slow.high) return RUNG_OK;
-  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s %g is not below %s, %g",
-                   meta->spell(meta->self, "rope.scaling.low_freq_factor"), c->rope_slow.low,
-                   meta->spell(meta->self, "rope.scaling.high_freq_factor"), c->rope_slow.high);
-}
-
-/* A factor for all frequencies, or Llama 3's; other kinds of scaling have parameters of their own. */
-static rung_status configure_scaling(const rung_metadata *meta, rung_config *c, rung_error *error) {
-  static const char *const kinds[] = {"linear", "default", "none", "llama3", NULL};
-  double factor = 1, turned = 1;
-  char kind[32] = "linear";
-  RUNG_TRY(rung_metadata_maybe_number(meta, "partial_rotary_factor", error, &turned));
-  if (turned != 1)
-    return rung_fail(error, RUNG_UNSUPPORTED, "metadata partial_rotary_factor %g is not supported", turned);
-  RUNG_TRY(rung_metadata_one_of(meta, "rope.scaling.type", kinds, error));
-  RUNG_TRY(rung_metadata_maybe_text(meta, "rope.scaling.type", error, kind, sizeof kind));
-  if (strcmp(kind, "linear") == 0) RUNG_TRY(rung_metadata_maybe_number(meta, "rope.scaling.factor", error, &factor));
-  c->rope_scale = 1 / factor;
-  return strcmp(kind, "llama3") == 0 ? configure_llama3(meta, c, error) : RUNG_OK;
+rung_status rung_metadata_maybe_numbers(const rung_metadata *meta, const char *key, int64_t count, rung_error *error,
+                                        double *out, bool *out_there) {
+  double extra;
+  *out_there = false;
+  for (int64_t i = 0; i <= count; i++) {
+    const rung_status status = meta->number(meta->self, key, i, error, i < count ? &out[i] : &extra);
+    if (status == RUNG_NOT_FOUND && i == 0) return RUNG_OK;
+    if (status == RUNG_NOT_FOUND && i == count) *out_there = true;
+    if (status == RUNG_NOT_FOUND && i == count) return RUNG_OK;
+    if (status && status != RUNG_NOT_FOUND) return status;
+    if (status || i == count) break;
+  }
+  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata %s has not %" PRId64 " numbers", meta->spell(meta->self, key),
+                   count);
 }
 
 rung_status rung_configure_transformer(const rung_metadata *meta, rung_config *c, rung_error *error) {
@@ -143,19 +134,51 @@ rung_status rung_configure_transformer(const rung_metadata *meta, rung_config *c
     return rung_fail(error, RUNG_UNSUPPORTED,
                      "metadata attention.value_length is %" PRId64 ", other than attention.key_length, %" PRId64,
                      value_dim, c->head_dim);
-  c->rope_dims = c->head_dim;
+  double part = 1;
+  RUNG_TRY(rung_metadata_maybe_number(meta, "partial_rotary_factor", error, &part));
+  if (part > 1 || (part != 1 && !c->turns_part))
+    return rung_fail(error, RUNG_UNSUPPORTED, "metadata partial_rotary_factor %g is not supported", part);
+  c->rope_dims = (int64_t)((double)c->head_dim * part);
   RUNG_TRY(rung_metadata_maybe_count(meta, "rope.dimension_count", 2, c->head_dim, error, &c->rope_dims));
-  if (c->rope_dims % 2)
+  if (c->rope_dims % 2 || c->rope_dims < 2)
     return rung_fail(error, RUNG_CORRUPT_FILE, "metadata rope.dimension_count is %" PRId64 ", expected an even number",
                      c->rope_dims);
   RUNG_TRY(rung_metadata_count(meta, "context_length", 1, INT32_MAX, error, &c->context));
   RUNG_TRY(rung_metadata_number(meta, "attention.layer_norm_rms_epsilon", error, &c->norm_epsilon));
   if (c->rope_base == 0) c->rope_base = 1e4;
   RUNG_TRY(rung_metadata_maybe_number(meta, "rope.freq_base", error, &c->rope_base));
-  RUNG_TRY(configure_scaling(meta, c, error));
+  RUNG_TRY(rung_configure_rope(meta, c, error));
   c->attention_scale = 1 / sqrt((double)c->head_dim);
   c->embedding_scale = 1;
+  c->norms = RUNG_NORMS_BEFORE;
+  c->activation = &rung_op_silu;
   return RUNG_OK;
+}
+
+rung_status rung_configure_plain(const rung_metadata *meta, rung_error *error) {
+  static const char *const silu[] = {"silu", "swish", NULL};
+  RUNG_TRY(rung_metadata_one_of(meta, "hidden_act", silu, error));
+  RUNG_TRY(rung_metadata_not(meta, "attention_bias", error));
+  return rung_metadata_not(meta, "mlp_bias", error);
+}
+
+rung_status rung_configure_windows(const rung_metadata *meta, int64_t pattern, rung_config *c, rung_error *error) {
+  RUNG_TRY(rung_metadata_maybe_count(meta, "attention.sliding_window_pattern", 1, 512, error, &pattern));
+  for (int64_t i = 0; i < c->layers; i++) c->sees_all[i] = i % pattern == pattern - 1;
+  char kind[32];
+  rung_status status = RUNG_OK;
+  int64_t named = 0;
+  for (; named <= c->layers; named++) {
+    status = meta->text(meta->self, "layer_types", named, error, kind, sizeof kind);
+    if (status || named == c->layers) break;
+    c->sees_all[named] = strcmp(kind, "full_attention") == 0;
+    if (c->sees_all[named] || strcmp(kind, "sliding_attention") == 0) continue;
+    return rung_fail(error, RUNG_UNSUPPORTED, "metadata layer_types[%" PRId64 "] \"%s\" is not supported", named, kind);
+  }
+  if (status && status != RUNG_NOT_FOUND) return status;
+  if (named == 0 || (named == c->layers && status)) return RUNG_OK;
+  return rung_fail(error, RUNG_CORRUPT_FILE, "metadata layer_types names %s than %s, %" PRId64,
+                   status ? "fewer layers" : "more layers", meta->spell(meta->self, "block_count"), c->layers);
 }
 
 /* ---- weights */
@@ -257,8 +280,7 @@ rung_value rung_norm(rung_builder *b, const char *name, rung_value x, int64_t wi
   const bool whole = strstr(name, ".weight") != NULL; /* a weight of the model, not of a layer */
   if (whole) rung_graph_label(b->graph, "output");
   rung_value w = whole ? rung_model_weight(b, name, 1, &width) : rung_layer_weight(b, name, 1, &width);
-  /* Both are computed once, with the weights: 1 + w is no bf16 number any more. */
-  if (w.id && rung_graph_type_of(b->graph, w) != RUNG_TYPE_F32) w = rung_build_cast(b->graph, w, RUNG_TYPE_F32);
+  w = rung_as_f32(b, w); /* both are computed once, with the weights: 1 + w is no bf16 number any more */
   if (b->config->norm_offset != 0)
     w = rung_build_add(b->graph, w, rung_build_scalar(b->graph, RUNG_TYPE_F32, b->config->norm_offset));
   const rung_norm_attrs attrs = {.epsilon = b->config->norm_epsilon};
@@ -276,43 +298,13 @@ rung_value rung_join_heads(rung_builder *b, rung_value x, int64_t heads, int64_t
   return rung_build_reshape(b->graph, x, 2, extent);
 }
 
-rung_value rung_rotate(rung_builder *b, rung_value x, int32_t mode, double base, double scale, rung_value factors) {
-  const rung_rope_attrs attrs = {
-      .dims = b->config->rope_dims, .base = base, .scale = scale, .magnitude = 1, .mode = mode};
-  return rung_graph_op(b->graph, &rung_op_rope, (rung_value[]){x, b->positions, factors}, factors.id ? 3 : 2, &attrs);
+rung_value rung_as_f32(rung_builder *b, rung_value x) {
+  if (!x.id || rung_graph_type_of(b->graph, x) == RUNG_TYPE_F32) return x;
+  return rung_build_cast(b->graph, x, RUNG_TYPE_F32);
 }
 
-rung_value rung_rope_factors(rung_builder *b) {
-  const rung_config *c = b->config;
-  const int64_t count = c->rope_dims / 2;
-  if (rung_has_weight(b, "rope_freqs.weight")) return rung_model_weight(b, "rope_freqs.weight", 1, &count);
-  if (c->rope_slow.factor == 0) return rung_build_null();
-  float factor[RUNG_MAX_ROPE / 2];
-  for (int64_t i = 0; i < count; i++) {
-    const double frequency = pow(c->rope_base, -2.0 * (double)i / (double)c->rope_dims);
-    const double turns = c->rope_slow.context * frequency / (2 * acos(-1.0)); /* in the context that was trained */
-    const double keep = (turns - c->rope_slow.low) / (c->rope_slow.high - c->rope_slow.low);
-    const double kept = keep < 0 ? 0 : keep > 1 ? 1 : keep;
-    factor[i] = (float)(1 / (kept + (1 - kept) / c->rope_slow.factor));
-  }
-  return rung_graph_constant(b->graph, RUNG_TYPE_F32, 1, &count, factor);
-}
-
-rung_value rung_attend(rung_builder *b, rung_value q, rung_value k, rung_value v, int64_t window, double scale) {
-  char name[32];
-  snprintf(name, sizeof name, "kv.%" PRId64, b->layer);
-  const rung_state_desc desc = {.size = sizeof desc,
-                                .kind = RUNG_STATE_KV,
-                                .type = b->kv,
-                                .rank = 3,
-                                .extent = {b->config->kv_heads, b->config->head_dim, b->config->head_dim},
-                                .window = window};
-  const rung_value state = rung_graph_state(b->graph, name, &desc);
-  const rung_value next =
-      rung_graph_op(b->graph, &rung_op_append, (rung_value[]){state, k, v, b->offsets, b->slot, b->past}, 6, NULL);
-  const rung_attention_kv_attrs attrs = {.scale = scale, .window = window};
-  return rung_graph_op(b->graph, &rung_op_attention_kv, (rung_value[]){q, next, b->offsets, b->slot, b->past}, 5,
-                       &attrs);
+rung_value rung_shift(rung_builder *b, rung_value x, const char *name, int64_t width) {
+  return rung_build_add(b->graph, x, rung_as_f32(b, rung_layer_weight(b, name, 1, &width)));
 }
 
 rung_value rung_embed(rung_builder *b, rung_value ids) {
@@ -334,5 +326,8 @@ rung_value rung_head(rung_builder *b, rung_value x) {
   const rung_value w =
       rung_model_weight(b, own ? "output.weight" : "token_embd.weight", 2, (int64_t[]){c->vocabulary, c->width});
   const rung_matmul_attrs attrs = {.transpose_b = true, .type = RUNG_TYPE_F32};
-  return rung_graph_op(b->graph, &rung_op_matmul, (rung_value[]){x, w}, 2, &attrs);
+  const rung_value y = rung_graph_op(b->graph, &rung_op_matmul, (rung_value[]){x, w}, 2, &attrs);
+  if (c->logit_cap == 0) return y;
+  const rung_value cap = rung_build_scalar(b->graph, RUNG_TYPE_F32, c->logit_cap);
+  return rung_build_mul(b->graph, rung_build_tanh(b->graph, rung_build_div(b->graph, y, cap)), cap);
 }

@@ -78,6 +78,9 @@ static const struct {
             {"rope.freq_base", "rope_theta"},
             {"rope.freq_base", "rope_parameters.rope_theta"},
             {"rope.freq_base", "rope_parameters.full_attention.rope_theta"},
+            {"expert_count", "num_experts"},
+            {"expert_used_count", "num_experts_per_tok"},
+            {"expert_feed_forward_length", "moe_intermediate_size"},
             {"rope.freq_base_swa", "rope_local_base_freq"},
             {"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta"},
             {"rope.scaling.type", "rope_scaling.rope_type"},
@@ -90,6 +93,25 @@ static const struct {
             {"rope.scaling.high_freq_factor", "rope_parameters.high_freq_factor"},
             {"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
             {"rope.scaling.original_context_length", "rope_parameters.original_max_position_embeddings"},
+            {"rope.scaling.original_context_length", "original_max_position_embeddings"},
+            {"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
+            {"rope.scaling.yarn_beta_fast", "rope_parameters.beta_fast"},
+            {"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
+            {"rope.scaling.yarn_beta_slow", "rope_parameters.beta_slow"},
+            {"rope.scaling.yarn_log_multiplier", "rope_scaling.mscale_all_dim"},
+            {"rope.scaling.yarn_log_multiplier", "rope_parameters.mscale_all_dim"},
+            {"mscale", "rope_scaling.mscale"},
+            {"mscale", "rope_parameters.mscale"},
+            {"truncate", "rope_scaling.truncate"},
+            {"truncate", "rope_parameters.truncate"},
+            {"attention_factor", "rope_scaling.attention_factor"},
+            {"attention_factor", "rope_parameters.attention_factor"},
+            {"short_factor", "rope_scaling.short_factor"},
+            {"short_factor", "rope_parameters.short_factor"},
+            {"long_factor", "rope_scaling.long_factor"},
+            {"long_factor", "rope_parameters.long_factor"},
+            {"partial_rotary_factor", "partial_rotary_factor"},
+            {"partial_rotary_factor", "rope_parameters.partial_rotary_factor"},
             {"rope.scaling.factor", "rope_scaling.factor"},
             {"rope.scaling.factor", "rope_parameters.factor"},
             {"rope.scaling.factor", "rope_parameters.full_attention.factor"}};
@@ -172,17 +194,35 @@ static rung_status get_flag(const void *self, const char *key, rung_error *error
   return RUNG_OK;
 }
 
+/* Element of a list; NOT_FOUND past its end. */
+static rung_status element_of(const char *own, rung_json list, int64_t index, rung_error *error, rung_json *out) {
+  if (rung_json_kind_of(list) != RUNG_JSON_ARRAY) return wrong(own, list, "a list", error);
+  rung_json_walk walk = rung_json_begin(list);
+  for (int64_t i = 0; i <= index; i++)
+    if (!rung_json_next(&walk, NULL, out))
+      return rung_fail(error, RUNG_NOT_FOUND, "config.json: %s[%" PRId64 "] is missing", own, index);
+  return RUNG_OK;
+}
+
+static rung_status get_number(const void *self, const char *key, int64_t index, rung_error *error, double *out) {
+  const char *own;
+  rung_json value, element;
+  RUNG_TRY(must(self, key, error, &own, &value));
+  RUNG_TRY(element_of(own, value, index, error, &element));
+  if (rung_json_kind_of(element) == RUNG_JSON_BOOL) {
+    *out = element.text[0] == 't';
+    return RUNG_OK;
+  }
+  return rung_json_f64(element, out) ? RUNG_OK : wrong(own, element, "a number", error);
+}
+
 static rung_status get_text(const void *self, const char *key, int64_t index, rung_error *error, char *out,
                             size_t bytes) {
   const char *own;
   rung_json value, element;
   RUNG_TRY(must(self, key, error, &own, &value));
   if (index >= 0) {
-    if (rung_json_kind_of(value) != RUNG_JSON_ARRAY) return wrong(own, value, "a list", error);
-    rung_json_walk walk = rung_json_begin(value);
-    for (int64_t i = 0; i <= index; i++)
-      if (!rung_json_next(&walk, NULL, &element))
-        return rung_fail(error, RUNG_NOT_FOUND, "config.json: %s[%" PRId64 "] is missing", own, index);
+    RUNG_TRY(element_of(own, value, index, error, &element));
     value = element;
   }
   if (rung_json_kind_of(value) != RUNG_JSON_STRING) return wrong(own, value, "a string", error);
@@ -194,8 +234,13 @@ static rung_status get_text(const void *self, const char *key, int64_t index, ru
 }
 
 rung_metadata rung_folder_metadata(const rung_folder *folder) {
-  return (rung_metadata){
-      .self = folder, .i64 = get_i64, .f64 = get_f64, .flag = get_flag, .text = get_text, .spell = spell};
+  return (rung_metadata){.self = folder,
+                         .i64 = get_i64,
+                         .f64 = get_f64,
+                         .flag = get_flag,
+                         .number = get_number,
+                         .text = get_text,
+                         .spell = spell};
 }
 
 /* ---- family */
@@ -205,7 +250,7 @@ rung_status rung_folder_family(const rung_folder *folder, rung_error *error, con
   RUNG_TRY(get_text(folder, "model_type", -1, error, type, sizeof type));
   *out_family = rung_family_of_type(type);
   if (*out_family) return RUNG_OK;
-  char known[128] = "";
+  char known[256] = "";
   size_t used = 0;
   for (size_t i = 0; rung_family_at(i); i++) {
     const char *other = rung_family_at(i)->model_type;

@@ -26,6 +26,19 @@ static rung_status get_flag(const void *self, const char *key, rung_error *error
   const rung_gguf_config *config = self;
   return rung_gguf_get_bool(config->gguf, full(config, key).text, error, out);
 }
+static rung_status get_number(const void *self, const char *key, int64_t index, rung_error *error, double *out) {
+  const rung_gguf_config *config = self;
+  const full_key name = full(config, key);
+  rung_gguf_entry entry;
+  if (!rung_gguf_find(config->gguf, name.text, &entry))
+    return rung_fail(error, RUNG_NOT_FOUND, "there is no key %s", name.text);
+  if (!entry.array || entry.kind == RUNG_GGUF_STRING)
+    return rung_fail(error, RUNG_TYPE_MISMATCH, "%s is no list of numbers", name.text);
+  if ((uint64_t)index >= entry.count)
+    return rung_fail(error, RUNG_NOT_FOUND, "%s has %llu entries", name.text, (unsigned long long)entry.count);
+  *out = rung_gguf_entry_f64(&entry, (uint64_t)index);
+  return RUNG_OK;
+}
 static rung_status get_text(const void *self, const char *key, int64_t index, rung_error *error, char *out,
                             size_t bytes) {
   const rung_gguf_config *config = self;
@@ -53,8 +66,13 @@ static const char *spell(const void *self, const char *key) {
 }
 
 rung_metadata rung_gguf_metadata(const rung_gguf_config *config) {
-  return (rung_metadata){
-      .self = config, .i64 = get_i64, .f64 = get_f64, .flag = get_flag, .text = get_text, .spell = spell};
+  return (rung_metadata){.self = config,
+                         .i64 = get_i64,
+                         .f64 = get_f64,
+                         .flag = get_flag,
+                         .number = get_number,
+                         .text = get_text,
+                         .spell = spell};
 }
 
 rung_status rung_gguf_family(const rung_gguf *gguf, rung_error *error, const rung_family **out_family,
@@ -63,7 +81,7 @@ rung_status rung_gguf_family(const rung_gguf *gguf, rung_error *error, const run
   RUNG_TRY(rung_gguf_get_text(gguf, "general.architecture", error, &name));
   const rung_family *family = rung_family_find(name.data, (size_t)name.length);
   if (!family) {
-    char known[128] = "";
+    char known[256] = "";
     size_t used = 0;
     for (size_t i = 0; rung_family_at(i); i++) {
       const int n = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", rung_family_at(i)->architecture);

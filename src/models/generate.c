@@ -115,7 +115,9 @@ static rung_status make_sequences(rung_generator *g, rung_error *error) {
 
 static rung_status fill(rung_generator *g, rung_error *error) {
   const rung_generate_options *o = &g->options;
-  const rung_compile_key key = {.kv = o->kv, .threads = o->threads};
+  const int64_t long_above = g->model->config.rope.long_above;
+  const rung_compile_key key = {
+      .kv = o->kv, .long_context = long_above && o->context > long_above, .threads = o->threads};
   RUNG_TRY(rung_model_template(g->model, &key, error, &g->template_));
   g->logits = o->logits ? o->logits : o->sequences;
   RUNG_TRY(rung_model_program(g->model, g->template_, o->chunk, o->sequences, g->logits, error, &g->program));

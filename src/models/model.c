@@ -50,7 +50,12 @@ static rung_status build(rung_model *m, const rung_compile_key *key, rung_error 
   const rung_dim sequences = rung_graph_symbol(g, "sequences", 0, RUNG_MAX_SEQUENCES);
   const rung_dim wanted = rung_graph_symbol(g, "wanted", 0, RUNG_MAX_CHUNK);
   const rung_dim offsets = rung_graph_dim(g, RUNG_DIM_ADD, sequences, rung_graph_constant_dim(g, 1));
-  rung_builder b = {.graph = g, .weights = m->weights, .config = &m->config, .kv = key->kv, .rows = rows};
+  rung_builder b = {.graph = g,
+                    .weights = m->weights,
+                    .config = &m->config,
+                    .kv = key->kv,
+                    .rows = rows,
+                    .long_context = key->long_context};
   const rung_value ids = rung_graph_input(g, "ids", RUNG_TYPE_I32, 1, &rows);
   b.offsets = rung_graph_input(g, "offsets", RUNG_TYPE_I32, 1, &offsets);
   b.slot = rung_graph_input(g, "slot", RUNG_TYPE_I32, 1, &sequences);
@@ -74,7 +79,7 @@ static rung_status build(rung_model *m, const rung_compile_key *key, rung_error 
 
 static bool same_key(const rung_compile_key *a, const rung_compile_key *b) {
   return a->encoder == b->encoder && a->kv == b->kv && a->pooling == b->pooling && a->unit_length == b->unit_length &&
-         a->dims == b->dims && a->threads == b->threads;
+         a->dims == b->dims && a->threads == b->threads && a->long_context == b->long_context;
 }
 
 rung_status rung_model_template(rung_model *m, const rung_compile_key *key, rung_error *error,
