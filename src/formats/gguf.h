@@ -124,8 +124,10 @@ const void *rung_gguf_tensor_data(const rung_gguf *gguf, const rung_gguf_tensor 
 /* The format's number of a type; UINT32_MAX where it has none. */
 uint32_t rung_gguf_type_code(rung_type type);
 
-/* A store over this file's tensors; it keeps a reference, so that the caller may release its own. Refuses files in
- * parts (split.count above 1). */
-rung_status rung_gguf_weights(rung_gguf *gguf, rung_error *error, rung_weights **out_weights);
+/* A store over this file's tensors; it keeps a reference, so that the caller may release its own. Of a model in several
+ * parts (split.count above 1) this must be the first, and `source` the path that it was opened from: the others are
+ * opened beside it, in the same way. NULL: no path. */
+rung_status rung_gguf_weights(rung_gguf *gguf, const rung_source *source, rung_error *error,
+                              rung_weights **out_weights);
 
 #endif

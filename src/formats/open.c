@@ -8,26 +8,35 @@ typedef struct format {
   const char *name;
   bool (*recognise)(const uint8_t *data, uint64_t bytes);
   /* Takes the map, also on failure. */
-  rung_status (*open)(rung_host *host, rung_map *map, rung_error *error, rung_weights **out_weights);
+  rung_status (*open)(rung_host *host, rung_map *map, const rung_source *source, rung_error *error,
+                      rung_weights **out_weights);
 } format;
 
-static rung_status open_gguf(rung_host *host, rung_map *map, rung_error *error, rung_weights **out_weights) {
+static rung_status open_gguf(rung_host *host, rung_map *map, const rung_source *source, rung_error *error,
+                             rung_weights **out_weights) {
   rung_gguf *gguf;
   RUNG_TRY(rung_gguf_open_map(host, map, error, &gguf));
-  const rung_status status = rung_gguf_weights(gguf, error, out_weights);
+  const rung_status status = rung_gguf_weights(gguf, source, error, out_weights);
   if (!status) (void)rung_gguf_release_metadata(gguf); /* nobody can ask for it through a store */
   rung_gguf_release(gguf);
   return status;
 }
 
+static rung_status open_safetensors(rung_host *host, rung_map *map, const rung_source *source, rung_error *error,
+                                    rung_weights **out_weights) {
+  (void)source;
+  return rung_safetensors_open_map(host, map, error, out_weights);
+}
+
 static const format formats[] = {
     {"GGUF", rung_gguf_recognise, open_gguf},
-    {"safetensors", rung_safetensors_recognise, rung_safetensors_open_map},
+    {"safetensors", rung_safetensors_recognise, open_safetensors},
 };
 
-static rung_status open_map(rung_host *host, rung_map *map, rung_error *error, rung_weights **out_weights) {
+static rung_status open_map(rung_host *host, rung_map *map, const rung_source *source, rung_error *error,
+                            rung_weights **out_weights) {
   for (size_t i = 0; i < RUNG_COUNT(formats); i++) {
-    if (formats[i].recognise(map->data, map->size)) return formats[i].open(host, map, error, out_weights);
+    if (formats[i].recognise(map->data, map->size)) return formats[i].open(host, map, source, error, out_weights);
   }
   rung_map_close(map);
   return rung_fail(error, RUNG_UNSUPPORTED,
@@ -51,7 +60,7 @@ static rung_status open_any(rung_host *host, const rung_source *source, rung_err
   if (rung_find_folder(source, folder)) return rung_folder_weights(host, folder, source->mode, error, out_weights);
   rung_map map = {0};
   RUNG_TRY(rung_map_open(&map, host, source, error));
-  return open_map(host, &map, error, out_weights);
+  return open_map(host, &map, source, error, out_weights);
 }
 
 rung_status rung_weights_open(rung_host *host, const rung_source *source, const rung_weights_options *options,

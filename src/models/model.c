@@ -205,7 +205,9 @@ static rung_status log_unused(rung_model *m, const rung_graph *graph, rung_error
 
 static rung_status open_gguf(rung_model *m, const rung_source *source, rung_error *error) {
   RUNG_TRY(rung_gguf_open(m->host, source, error, &m->gguf));
-  RUNG_TRY(rung_gguf_weights(m->gguf, error, &m->weights));
+  const rung_status status = rung_gguf_weights(m->gguf, source, error, &m->weights);
+  if (status && source->kind == RUNG_SOURCE_PATH) return rung_fail_prefix(error, status, "%s", source->path);
+  RUNG_TRY(status);
   if (m->options.check) RUNG_TRY(rung_weights_check(m->weights, error));
   rung_gguf_config config;
   RUNG_TRY(rung_gguf_family(m->gguf, error, &m->family, &config));

@@ -320,7 +320,7 @@ static void open_and_walk(const uint8_t *data, size_t bytes) {
   if (open_bytes(host, data, bytes, &error, &g) == RUNG_OK) {
     walk_gguf(g);
     rung_weights *weights = NULL;
-    if (rung_gguf_weights(g, &error, &weights) == RUNG_OK)
+    if (rung_gguf_weights(g, NULL, &error, &weights) == RUNG_OK)
       CHECK(rung_weights_count(weights) == rung_gguf_tensor_count(g));
     rung_weights_release(weights);
   } else {

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (rung_gguf_open(host, &source, &error, &gguf)) return 0;
   (void)walk_gguf(gguf);
   rung_weights *weights = NULL;
-  if (!rung_gguf_weights(gguf, &error, &weights)) {
+  if (!rung_gguf_weights(gguf, NULL, &error, &weights)) {
     if (rung_weights_count(weights) != rung_gguf_tensor_count(gguf)) abort();
     if (rung_weights_check(weights, &error) && error.message[0] == 0) abort();
   }
