@@ -19,6 +19,21 @@ _rung() {
     generate:--top-k) return ;;
     generate:--top-p) return ;;
     generate:--min-p) return ;;
+    generate:--typical) return ;;
+    generate:--top-nsigma) return ;;
+    generate:--xtc-probability) return ;;
+    generate:--xtc-threshold) return ;;
+    generate:--repeat-penalty) return ;;
+    generate:--repeat-last-n) return ;;
+    generate:--presence-penalty) return ;;
+    generate:--frequency-penalty) return ;;
+    generate:--dry-multiplier) return ;;
+    generate:--dry-base) return ;;
+    generate:--dry-allowed-length) return ;;
+    generate:--dry-penalty-last-n) return ;;
+    generate:--dry-sequence-breaker) return ;;
+    generate:--logit-bias|generate:-l) return ;;
+    generate:--logprobs) return ;;
     generate:--seed|generate:-s) return ;;
     generate:--keep) return ;;
     generate:--stop) return ;;
@@ -124,7 +139,7 @@ _rung() {
   esac
   if [ -z "$words" ]; then
     case $command in
-      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --seed -s --keep --ignore-eos --stop --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --logit-bias -l --logprobs --seed -s --keep --ignore-eos --stop --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       tokenize) words=" --model -m --decode --no-special --no-bos --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       logits) words=" --model -m --prompt -p --file -f --ids --ubatch --kv --output -o --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       embed) words=" --model -m --file -f --ids --output -o --pool --no-normalize --truncate --prefix --dims --ctx-size -c --ubatch --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;

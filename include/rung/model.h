@@ -117,17 +117,75 @@ RUNG_API RUNG_CHECKED rung_status rung_model_compile(rung_model *model, const ru
                                                      rung_error *error, rung_template **out_template,
                                                      rung_program **out_program);
 
+/* Added to a token's logit before anything else; minus infinity: never. */
+typedef struct rung_logit_bias {
+  int32_t id;
+  float bias;
+} rung_logit_bias;
+
+/* A row of logits, shown to a caller's own function, which may change it (minus infinity: never this token) or choose. */
+typedef struct rung_sample_row {
+  int32_t slot;
+  float *logits; /* of the vocabulary, with the biases added; a copy */
+  int64_t vocabulary;
+  const int32_t *ids; /* what the slot holds, oldest first; -1 where that is not known */
+  int64_t count;
+  int32_t id; /* -1; set it to choose this token: the chain is not run */
+} rung_sample_row;
+/* Any status but RUNG_OK ends the step with it; the slot rests then. */
+typedef rung_status rung_sample_fn(void *self, rung_sample_row *row);
+
+/* How tokens are chosen: a chain of steps, in this order, each working on what the one before it left. "Best" is the
+ * larger logit, ties to the lower id; probabilities are those of the tokens that are left, at temperature 1. At least one
+ * token is left by every step. */
 typedef struct rung_sample_options {
-  size_t size;        /* sizeof(rung_sample_options) */
-  double temperature; /* 0: the best token (ties to the lowest id); default 0.8 */
-  int64_t top_k;      /* 0: all; default 40 */
-  double top_p;       /* 1: all; default 0.95 */
-  double min_p;       /* 0: all; default 0.05 */
-  uint64_t seed;      /* the same seed gives the same tokens on every machine for equal logits; default 0 */
+  size_t size;                 /* sizeof(rung_sample_options) */
+  const rung_logit_bias *bias; /* `biases` of them, copied */
+  size_t biases;
+  rung_sample_fn *fn; /* the caller's own; NULL: none */
+  void *fn_self;
+  /* Of tokens among the last repeat_last_n of the text (prompts too; -1: all, default 64): logits above 0 are divided by
+   * repeat_penalty, others multiplied (Keskar et al. 2019; 1: off), then presence_penalty and frequency_penalty times
+   * their number are taken off (0: off). */
+  double repeat_penalty, presence_penalty, frequency_penalty;
+  int64_t repeat_last_n;
+  /* DRY: where the end of the text, of at least dry_allowed_length tokens (default 2), stood before, what followed it
+   * then loses dry_multiplier * dry_base^(length - dry_allowed_length); 0: off, base 1.75. Among the last dry_last_n
+   * tokens (-1: all). Repetitions end at dry_breakers, `dry_breaker_count` texts; NULL: newline, colon, quote, asterisk.
+   * Breakers need the model's tokeniser. */
+  double dry_multiplier, dry_base;
+  int64_t dry_allowed_length, dry_last_n;
+  const char *const *dry_breakers;
+  size_t dry_breaker_count;
+  double top_n_sigma; /* logits within this many standard deviations of the largest (Tang et al. 2024); 0: all */
+  int64_t top_k;      /* at most this many best tokens; 0: all; default 40 */
+  double typical_p; /* the fewest tokens whose information is nearest to the expected one and whose probabilities exceed
+                         * this (Meister et al. 2022); 1: all */
+  double top_p; /* the fewest best tokens whose probabilities reach this (Holtzman et al. 2019); 1: all; default 0.95 */
+  double min_p; /* tokens at least this probable relative to the best one; 0: all; default 0.05 */
+  /* XTC: with this probability (0: off) all tokens go whose own is at least xtc_threshold (default 0.1; above 0.5: off),
+   * except the least probable of these. */
+  double xtc_probability, xtc_threshold;
+  double temperature;        /* 0: the best token, and no random number unless XTC uses one; default 0.8 */
+  uint64_t seed;             /* the same seed gives the same tokens on every machine for equal logits; default 0 */
+  int64_t log_probabilities; /* how many best tokens' log-probabilities to keep with each token; 0: none */
 } rung_sample_options;
 RUNG_API rung_sample_options rung_sample_options_default(void);
+/* From the next token on; the random numbers begin anew. RUNG_INVALID_ARGUMENT names the option that is wrong. */
 RUNG_API RUNG_CHECKED rung_status rung_generator_sampling(rung_generator *generator, int32_t slot,
                                                           const rung_sample_options *options);
+
+/* Log-probabilities (natural) as the model gives them: over the whole vocabulary, at temperature 1, before any step. */
+typedef struct rung_log_probability {
+  int32_t id;
+  double value;
+} rung_log_probability;
+/* Of the last token of a slot whose sampling asks for them, and of the best ones, best first; borrowed until the next
+ * step. RUNG_NOT_FOUND where there is none. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_log_probabilities(rung_generator *generator, int32_t slot,
+                                                                   double *out_chosen,
+                                                                   const rung_log_probability **out_best,
+                                                                   int64_t *out_count);
 
 /* Gives a slot more text to read before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they pass the context, which
  * with `shift` no text does. */

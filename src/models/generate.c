@@ -4,44 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "models/model.h"
-#include "models/sample.h"
-
-typedef struct sequence {
-  int32_t *pending; /* ids to read, from `read` on */
-  size_t count, read, capacity;
-  bool live;      /* takes part in steps */
-  int32_t wanted; /* its row in the logits of the step being made, -1 if it reads on */
-  rung_sampler sampler;
-} sequence;
-
-struct rung_generator {
-  rung_host *host;
-  rung_model *model;
-  rung_template *template_;
-  rung_program *program;
-  rung_state *state;
-  rung_context *context;
-  rung_generate_options options;
-  int64_t logits;
-  int in_ids, in_wanted, out_logits;
-  sequence *sequence;
-  rung_rows *rows; /* scratch of a step */
-  int32_t *ids, *wanted;
-  void *scratch;
-  size_t scratch_bytes;
-  uint64_t runs;
-  rung_error error;
-};
+#include "models/generator.h"
 
 rung_generate_options rung_generate_options_default(void) {
   return (rung_generate_options){
       .size = sizeof(rung_generate_options), .sequences = 1, .chunk = 512, .kv = RUNG_TYPE_F16};
-}
-
-rung_sample_options rung_sample_options_default(void) {
-  return (rung_sample_options){
-      .size = sizeof(rung_sample_options), .temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0.05};
 }
 
 static rung_status check_options(const rung_model *m, rung_generate_options *o, rung_error *error) {
@@ -102,15 +69,8 @@ static rung_status make_sequences(rung_generator *g, rung_error *error) {
   g->wanted = rung_host_array(g->host, n, sizeof *g->wanted);
   if (!g->sequence || !g->rows || !g->ids || !g->wanted)
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "generator: out of memory");
-  for (int32_t i = 0; i < g->options.sequences; i++) {
-    rung_sampler_options so = rung_sampler_options_default();
-    RUNG_TRY(rung_sampler_init(&g->sequence[i].sampler, &so, error));
-    const size_t bytes = rung_sampler_scratch(&g->sequence[i].sampler, g->model->config.vocabulary);
-    if (bytes > g->scratch_bytes) g->scratch_bytes = bytes;
-  }
-  if (!g->scratch_bytes) return RUNG_OK;
-  g->scratch = rung_host_alloc(g->host, RUNG_MEMORY_host, g->scratch_bytes, 64);
-  return g->scratch ? RUNG_OK : rung_fail(error, RUNG_OUT_OF_MEMORY, "generator: out of memory for sampling");
+  for (int32_t i = 0; i < g->options.sequences; i++) RUNG_TRY(rung_slot_init(g, i, error));
+  return RUNG_OK;
 }
 
 static rung_status fill(rung_generator *g, rung_error *error) {
@@ -153,9 +113,7 @@ rung_status rung_generator_create(rung_model *model, const rung_generate_options
 void rung_generator_destroy(rung_generator *g) {
   if (!g) return;
   const size_t n = (size_t)g->options.sequences;
-  for (size_t i = 0; g->sequence && i < n; i++)
-    rung_host_free(g->host, RUNG_MEMORY_host, g->sequence[i].pending,
-                   g->sequence[i].capacity * sizeof *g->sequence[i].pending);
+  for (int32_t i = 0; g->sequence && i < g->options.sequences; i++) rung_slot_finish(g, i);
   rung_host_free(g->host, RUNG_MEMORY_host, g->sequence, n * sizeof *g->sequence);
   rung_host_free(g->host, RUNG_MEMORY_host, g->rows, n * sizeof *g->rows);
   rung_host_free(g->host, RUNG_MEMORY_host, g->ids, (size_t)g->options.chunk * sizeof *g->ids);
@@ -178,80 +136,6 @@ rung_state *rung_generator_state(rung_generator *g) { return g ? g->state : NULL
 const rung_program *rung_generator_program(const rung_generator *g) { return g ? g->program : NULL; }
 int64_t rung_generator_length(const rung_generator *g, int32_t slot) {
   return g ? rung_state_length(g->state, slot) : 0;
-}
-
-static rung_status check_slot(rung_generator *g, int32_t slot) {
-  if (!g) return RUNG_INVALID_ARGUMENT;
-  g->error = (rung_error){0};
-  if (slot < 0 || slot >= g->options.sequences)
-    return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "generator: there is no slot %d, only %d", slot,
-                     g->options.sequences);
-  return RUNG_OK;
-}
-
-rung_status rung_generator_sampling(rung_generator *g, int32_t slot, const rung_sample_options *options) {
-  RUNG_TRY(check_slot(g, slot));
-  const rung_sample_options o = options ? *options : rung_sample_options_default();
-  if (o.size != sizeof o)
-    return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "sampling: options.size is %zu, expected %zu", o.size, sizeof o);
-  const rung_sampler_options so = {.size = sizeof so,
-                                   .temperature = o.temperature,
-                                   .top_k = o.top_k,
-                                   .top_p = o.top_p,
-                                   .min_p = o.min_p,
-                                   .seed = o.seed};
-  rung_sampler sampler;
-  RUNG_TRY(rung_sampler_init(&sampler, &so, &g->error));
-  const size_t bytes = rung_sampler_scratch(&sampler, g->model->config.vocabulary);
-  if (bytes > g->scratch_bytes) {
-    void *grown = rung_host_alloc(g->host, RUNG_MEMORY_host, bytes, 64);
-    if (!grown) return rung_fail(&g->error, RUNG_OUT_OF_MEMORY, "sampling: out of memory");
-    rung_host_free(g->host, RUNG_MEMORY_host, g->scratch, g->scratch_bytes);
-    g->scratch = grown;
-    g->scratch_bytes = bytes;
-  }
-  g->sequence[slot].sampler = sampler;
-  return RUNG_OK;
-}
-
-rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t *ids, size_t count) {
-  RUNG_TRY(check_slot(g, slot));
-  sequence *s = &g->sequence[slot];
-  if (count && !ids) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "prompt: no ids");
-  for (size_t i = 0; i < count; i++)
-    if (ids[i] < 0 || ids[i] >= g->model->config.vocabulary)
-      return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "prompt: id %zu is %d, the vocabulary has %" PRId64, i, ids[i],
-                       g->model->config.vocabulary);
-  const size_t left = s->count - s->read;
-  const uint64_t total = (uint64_t)rung_state_length(g->state, slot) + left + count;
-  if (total > (uint64_t)g->options.context && !g->options.shift)
-    return rung_fail(&g->error, RUNG_OUT_OF_RANGE,
-                     "prompt: slot %d would hold %" PRIu64 " positions, the context has %" PRId64, slot, total,
-                     g->options.context);
-  if (left && s->read) memmove(s->pending, s->pending + s->read, left * sizeof *s->pending);
-  s->count = left;
-  s->read = 0;
-  if (left + count > s->capacity) {
-    void *array = s->pending;
-    if (!rung_host_grow(g->host, &array, &s->capacity, left + count, sizeof *s->pending))
-      return rung_fail(&g->error, RUNG_OUT_OF_MEMORY, "prompt: out of memory for %zu ids", count);
-    s->pending = array;
-  }
-  if (count) memcpy(s->pending + left, ids, count * sizeof *ids);
-  s->count = left + count;
-  s->live = s->count > 0;
-  return RUNG_OK;
-}
-
-rung_status rung_generator_reset(rung_generator *g, int32_t slot) {
-  RUNG_TRY(check_slot(g, slot));
-  g->sequence[slot].count = g->sequence[slot].read = 0;
-  g->sequence[slot].live = false;
-  return rung_state_truncate(g->state, slot, 0, &g->error);
-}
-
-void rung_generator_pause(rung_generator *g, int32_t slot) {
-  if (g && slot >= 0 && slot < g->options.sequences) g->sequence[slot].live = false;
 }
 
 /* The graph's gathers would take negative indices as counted from the end; no caller means that. */
@@ -288,6 +172,9 @@ rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t
   g->error = (rung_error){0};
   int64_t total;
   RUNG_TRY(check_run(g, rows, count, ids, wanted, wanted_count, &total));
+  for (int32_t i = 0; i < count; i++)
+    if (rows[i].slot >= 0 && rows[i].slot < g->options.sequences)
+      RUNG_TRY(rung_slot_sync(g, rows[i].slot, (size_t)rows[i].count));
   void *in;
   rung_status status = rung_context_set_rows(g->context, rows, count);
   if (!status) status = rung_context_input(g->context, g->in_ids, &total, &in);
@@ -299,6 +186,7 @@ rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t
   rung_tensor logits = {0};
   if (!status && wanted_count) status = rung_context_output(g->context, g->out_logits, &logits);
   if (status) return rung_fail(&g->error, status, "%s", rung_context_message(g->context));
+  for (int32_t i = 0; i < count; ids += rows[i++].count) rung_slot_read(g, rows[i].slot, ids, (size_t)rows[i].count);
   if (out_logits) *out_logits = logits.data;
   return RUNG_OK;
 }
@@ -314,11 +202,13 @@ static rung_status make_room(rung_generator *g, int32_t slot, int64_t rows) {
   const int64_t keep = g->options.keep, length = rung_state_length(g->state, slot),
                 missing = length + rows - g->options.context;
   if (missing <= 0 || !g->options.shift) return RUNG_OK;
+  RUNG_TRY(rung_slot_sync(g, slot, 0));
   int64_t count = (g->options.context - keep) / 2;
   if (count > length - keep) count = length - keep;
   if (count < missing) count = missing;
   for (;; count = missing + (count - missing) / 2) {
     const rung_status status = rung_state_shift(g->state, slot, keep, count, &g->error);
+    if (!status) rung_slot_shifted(g, slot, (size_t)keep, (size_t)count);
     if (status != RUNG_UNSUPPORTED || count == missing) return status;
   }
 }
@@ -335,8 +225,8 @@ static rung_status gather_rows(rung_generator *g, int32_t *out_rows, int32_t *ou
   for (int pass = 0; pass < 2; pass++) {
     for (int32_t k = 0; k < sequences; k++) {
       const int32_t i = (k + turn) % sequences;
-      sequence *s = &g->sequence[i];
-      const size_t left = s->count - s->read;
+      rung_sequence *s = &g->sequence[i];
+      const size_t left = s->pending.count - s->read;
       if (!s->live || !left || (left == 1) != (pass == 0)) continue;
       int64_t take = (int64_t)left < room ? (int64_t)left : room;
       if (take > room_of(g, i)) take = room_of(g, i);
@@ -345,7 +235,7 @@ static rung_status gather_rows(rung_generator *g, int32_t *out_rows, int32_t *ou
       if (!take) continue;
       RUNG_TRY(make_room(g, i, take));
       g->rows[n++] = (rung_rows){i, (int32_t)take};
-      memcpy(g->ids + row, s->pending + s->read, (size_t)take * sizeof *g->ids);
+      memcpy(g->ids + row, s->pending.id + s->read, (size_t)take * sizeof *g->ids);
       row += (int32_t)take;
       room -= take;
       if ((size_t)take == left) {
@@ -360,17 +250,37 @@ static rung_status gather_rows(rung_generator *g, int32_t *out_rows, int32_t *ou
 }
 
 static rung_status take_token(rung_generator *g, int32_t slot, const float *logits, rung_token *out) {
-  sequence *s = &g->sequence[slot];
-  const int64_t vocabulary = g->model->config.vocabulary;
+  rung_sequence *s = &g->sequence[slot];
   int32_t id;
-  RUNG_TRY(
-      rung_sampler_pick(&s->sampler, logits + (int64_t)s->wanted * vocabulary, vocabulary, g->scratch, &g->error, &id));
+  const rung_status status = rung_slot_pick(g, slot, logits + (int64_t)s->wanted * g->model->config.vocabulary, &id);
+  if (status) {
+    s->live = false;
+    return status;
+  }
   *out = (rung_token){.slot = slot, .id = id, .end = rung_model_is_end(g->model, id)};
   if (out->end || (rung_state_length(g->state, slot) >= g->options.context && !g->options.shift)) {
     s->live = false; /* the last slot of the context is used: the token is given, nothing follows it */
     return RUNG_OK;
   }
   return rung_generator_prompt(g, slot, &id, 1);
+}
+
+/* A slot whose token cannot be chosen does not take the others' away: the first such message is kept. */
+static rung_status take_tokens(rung_generator *g, int32_t n, const float *logits, rung_token *tokens,
+                               size_t *out_count) {
+  rung_status first = RUNG_OK;
+  rung_error error = {0};
+  for (int32_t i = 0; i < n; i++) {
+    const int32_t slot = g->rows[i].slot;
+    if (g->sequence[slot].wanted < 0) continue;
+    const rung_status status = take_token(g, slot, logits, &tokens[*out_count]);
+    *out_count += status == RUNG_OK;
+    if (!status || first) continue;
+    first = status;
+    error = g->error;
+  }
+  if (first) g->error = error;
+  return first;
 }
 
 rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *out_count, bool *out_busy) {
@@ -384,14 +294,9 @@ rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *o
   const float *logits = NULL;
   RUNG_TRY(rung_generator_run(g, g->rows, n, g->ids, g->wanted, wanted, &logits));
   for (int32_t i = 0; i < n; i++) g->sequence[g->rows[i].slot].read += (size_t)g->rows[i].count;
-  for (int32_t i = 0; i < n; i++) {
-    const int32_t slot = g->rows[i].slot;
-    if (g->sequence[slot].wanted < 0) continue;
-    RUNG_TRY(take_token(g, slot, logits, &tokens[*out_count]));
-    ++*out_count;
-  }
+  const rung_status status = take_tokens(g, n, logits, tokens, out_count);
   for (int32_t i = 0; out_busy && i < g->options.sequences; i++) *out_busy |= g->sequence[i].live;
-  return RUNG_OK;
+  return status;
 }
 
 rung_status rung_generator_memory(const rung_generator *g, int64_t rows, int64_t length, rung_error *error,

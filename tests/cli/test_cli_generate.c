@@ -79,6 +79,48 @@ static void test_json(void) {
   }
 }
 
+/* Each flag of the sampler chain arrives: it changes what is made, or is refused by its name. */
+static void test_sampling(void) {
+  static const char *const flags[] = {"--typical 0.3",
+                                      "--top-nsigma 0.5",
+                                      "--xtc-probability 1 --xtc-threshold 0.001",
+                                      "--repeat-penalty 3",
+                                      "--presence-penalty 5 --repeat-last-n -1",
+                                      "--frequency-penalty 5",
+                                      "--dry-multiplier 5 --dry-allowed-length 0",
+                                      "--dry-multiplier 5 --dry-allowed-length 0 --dry-sequence-breaker none",
+                                      "--logit-bias 5+100",
+                                      "--logit-bias 5+20 -l 6+20 -l 7-inf"};
+  tool_result plain = tool("generate -m " LLAMA " --ids " TINY "llama.b.ids -n 40 --ignore-eos -s 3 --temp 1.5 --json");
+  char *ids = strdup(strstr(plain.out, "\"ids\""));
+  strchr(ids, ']')[1] = 0;
+  for (size_t i = 0; i < RUNG_COUNT(flags); i++) {
+    tool_result r =
+        tool("generate -m " LLAMA " --ids " TINY "llama.b.ids -n 40 --ignore-eos -s 3 --temp 1.5 --json %s", flags[i]);
+    CHECK_EQ_I64(r.code, 0);
+    CHECK(strstr(r.out, "\"ids\"") != NULL && strstr(r.out, ids) == NULL);
+    tool_free(&r);
+  }
+  free(ids);
+  tool_free(&plain);
+  EXPECT(2, "repeat-penalty", "generate -m x --repeat-penalty 0");
+  EXPECT(2, "is no token with a bias", "generate -m " LLAMA " -p Hello --logit-bias 5");
+  EXPECT(2, "is no token with a bias", "generate -m " LLAMA " -p Hello --logit-bias 5+inf");
+  EXPECT(2, "the vocabulary has", "generate -m " LLAMA " -p Hello --logit-bias 99999+1");
+  EXPECT(2, "dry_breakers", "generate -m " LLAMA " -p Hello --dry-multiplier 1 --dry-sequence-breaker ''");
+}
+
+static void test_logprobs(void) {
+  tool_result r = tool("generate -m " LLAMA " -p Hello -n 3 --temp 0 --ignore-eos --logprobs 2 --json");
+  CHECK_EQ_I64(r.code, 0);
+  int tokens = 0, all = 0;
+  for (const char *at = r.out; (at = strstr(at, "\"top\"")) != NULL; at++) tokens++;
+  for (const char *at = r.out; (at = strstr(at, "\"logprob\": -")) != NULL; at++) all++;
+  CHECK_EQ_I64(tokens, 3);
+  CHECK_EQ_I64(all, 9);
+  tool_free(&r);
+}
+
 static void test_ends(void) {
   tool_result none = tool("generate -m " LLAMA " -p Hello -n 0 --json");
   CHECK_EQ_I64(none.code, 0);
@@ -145,6 +187,8 @@ int main(void) {
   RUN(test_prompts);
   RUN(test_sequences);
   RUN(test_json);
+  RUN(test_sampling);
+  RUN(test_logprobs);
   RUN(test_ends);
   RUN(test_streams);
   RUN(test_budget);

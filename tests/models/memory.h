@@ -176,7 +176,8 @@ static rung_status memory_open(memory_job *j, rung_error *error) {
   go.context = c->context;
   go.kv = c->kv;
   RUNG_TRY(rung_generator_create(j->model, &go, error, &j->generator));
-  const rung_sample_options greedy = {.size = sizeof greedy, .top_p = 1};
+  rung_sample_options greedy = rung_sample_options_default();
+  greedy.temperature = 0;
   for (int32_t s = 0; s < c->sequences; s++) RUNG_TRY(rung_generator_sampling(j->generator, s, &greedy));
   return RUNG_OK;
 }

@@ -22,8 +22,16 @@ static rung_status generate(objects *o, rung_error *error, int32_t *out_ids, siz
   rung_status status = rung_generator_prompt(o->generator, 0, ids, count);
   if (!status) status = rung_generator_prompt(o->generator, 1, ids, count > 2 ? 2 : count);
   rung_ids_free(o->model, ids, count);
-  const rung_sample_options greedy = {.size = sizeof greedy, .top_p = 1};
-  for (int32_t s = 0; s < 2 && !status; s++) status = rung_generator_sampling(o->generator, s, &greedy);
+  rung_sample_options greedy = rung_sample_options_default();
+  greedy.temperature = 0;
+  if (!status) status = rung_generator_sampling(o->generator, 0, &greedy);
+  const rung_logit_bias bias = {3, 0.5f};
+  greedy.bias = &bias;
+  greedy.biases = 1;
+  greedy.repeat_penalty = 1.2;
+  greedy.dry_multiplier = 0.8;
+  greedy.log_probabilities = 4;
+  if (!status) status = rung_generator_sampling(o->generator, 1, &greedy);
   *out_count = 0;
   for (int i = 0; i < 6 && !status; i++) {
     rung_token tokens[2];

@@ -30,7 +30,8 @@ static void *work(void *self) {
     rung_generate_options o = tiny_options(2, 96, 24);
     o.kv = w->which % 2 ? RUNG_TYPE_F32 : RUNG_TYPE_F16;
     if (!g) w->good = !rung_generator_create(w->t->model, &o, NULL, &g);
-    const rung_sample_options greedy = {.size = sizeof greedy, .top_p = 1};
+    rung_sample_options greedy = rung_sample_options_default();
+    greedy.temperature = 0;
     tiny_texts texts = {0};
     for (int32_t s = 0; s < 2 && w->good; s++)
       w->good = !rung_generator_reset(g, s) && !rung_generator_sampling(g, s, &greedy) &&

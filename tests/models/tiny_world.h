@@ -67,7 +67,8 @@ static inline rung_generator *tiny_generator(tiny *t, const rung_generate_option
 }
 
 static inline void tiny_greedy(rung_generator *g, int32_t slots) {
-  const rung_sample_options greedy = {.size = sizeof greedy, .top_p = 1};
+  rung_sample_options greedy = rung_sample_options_default();
+  greedy.temperature = 0;
   for (int32_t s = 0; s < slots; s++) CHECK_OK(rung_generator_sampling(g, s, &greedy));
 }
 

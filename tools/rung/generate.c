@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "commands.h"
-#include "json.h"
+#include "logprobs.h"
 #include "reply.h"
+#include "sampling.h"
 
 typedef struct job {
   cli_session *s;
@@ -18,6 +19,7 @@ typedef struct job {
   int count; /* sequences */
   cli_ids *prompt;
   cli_reply *reply;
+  cli_logprobs *logprobs;
   rung_token *token;
   uint64_t seed;
   int64_t longest, prompt_tokens, context, chunk;
@@ -104,14 +106,9 @@ static int set_up(job *j) {
 static int start_sequences(job *j) {
   j->seed = j->o->seed >= 0 ? (uint64_t)j->o->seed : rung_trace_now() & 0xFFFFFFFF;
   for (int i = 0; i < j->count; i++) {
-    rung_sample_options so = rung_sample_options_default();
-    so.temperature = j->o->temperature;
-    so.top_k = j->o->top_k;
-    so.top_p = j->o->top_p;
-    so.min_p = j->o->min_p;
-    so.seed = j->seed + (uint64_t)i;
-    rung_status status = rung_generator_sampling(j->generator, i, &so);
-    if (!status) status = rung_generator_prompt(j->generator, i, j->prompt[i].id, j->prompt[i].count);
+    const int code = cli_set_sampling(j->s, j->generator, i, j->seed + (uint64_t)i);
+    if (code) return code;
+    const rung_status status = rung_generator_prompt(j->generator, i, j->prompt[i].id, j->prompt[i].count);
     if (status) return cli_fail(j->s, CLI_ON_FLAGS, status, rung_generator_message(j->generator));
   }
   return CLI_OK;
@@ -129,7 +126,8 @@ static void stream_out(const job *j, const cli_reply *r, size_t from) {
 static int take(job *j, const rung_token *t) {
   cli_reply *r = &j->reply[t->slot];
   const size_t ready = r->ready;
-  int code = cli_reply_add(j->s, r, t->id);
+  int code = cli_logprobs_add(j->s, &j->logprobs[t->slot], j->generator, t);
+  if (!code) code = cli_reply_add(j->s, r, t->id);
   if (code) return code;
   const bool full = j->o->keep < 0 && rung_generator_length(j->generator, t->slot) >= j->context;
   if (r->finish != CLI_AT_STOP) {
@@ -236,6 +234,7 @@ static void print_json(const job *j, int i) {
   else
     cli_json_string(&json, "text", NULL);
   cli_json_ids(&json, "ids", r->ids.id, r->ids.count);
+  if (j->o->logprobs) cli_logprobs_print(&j->logprobs[i], &json);
   cli_json_string(&json, "finish", cli_finish_name(r->finish));
   cli_json_number(&json, "load_seconds", j->load);
   cli_json_number(&json, "compile_seconds", j->compile);
@@ -298,14 +297,17 @@ int cli_generate(cli_session *s) {
   j.prompt = calloc((size_t)j.count, sizeof *j.prompt);
   j.reply = calloc((size_t)j.count, sizeof *j.reply);
   j.token = calloc((size_t)j.count, sizeof *j.token);
-  int code = j.prompt && j.reply && j.token ? set_up(&j) : cli_refuse(s, CLI_NO_MEMORY, "out of memory");
+  j.logprobs = calloc((size_t)j.count, sizeof *j.logprobs);
+  int code = j.prompt && j.reply && j.token && j.logprobs ? set_up(&j) : cli_refuse(s, CLI_NO_MEMORY, "out of memory");
   if (!code) code = start_sequences(&j);
   if (!code) code = finish(&j, generate(&j));
   cli_close_generator(j.generator);
   for (int i = 0; i < j.count; i++) {
     if (j.prompt) free(j.prompt[i].id);
     if (j.reply) cli_reply_free(&j.reply[i]);
+    if (j.logprobs) cli_logprobs_free(&j.logprobs[i]);
   }
+  free(j.logprobs);
   free(j.prompt);
   free(j.reply);
   free(j.token);
