@@ -28,6 +28,12 @@ RUNG_API rung_value rung_matmul(rung_graph *graph, rung_value a, rung_value b, b
 RUNG_API void rung_grouped_matmul(rung_graph *graph, rung_value a, rung_value b, int count, const int64_t *sizes,
     int64_t interleave, rung_type type, uint32_t results, rung_value *out_results);
 
+/* each row times those of many transposed matrices that its indices name; the others are not read.
+ * experts: matrices that b holds
+ * type (default f32): of the result */
+RUNG_API rung_value rung_expert_matmul(rung_graph *graph, rung_value a, rung_value b, rung_value index,
+    int64_t experts, rung_type type);
+
 /* blocks of 32 numbers along the last axis as int8 with an f32 scale and two sums. */
 RUNG_API rung_value rung_quantize_rows(rung_graph *graph, rung_value x);
 

@@ -164,6 +164,29 @@ def llama_hidden(weights, ids, unturned=(), biases=False, head_norms=False, rota
     return rms_norm(x, weights.tensor("output_norm.weight"), eps)
 
 
+def experts_half(weights, w, h):
+    """A mixture of experts (Qwen3): softmax over all, the best few, their weights normalised, a SwiGLU half each."""
+    used = weights.parameter("expert_used_count")
+    scores = h @ w("ffn_gate_inp").T
+    share = np.exp(scores - scores.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    gate, up, down = w("ffn_gate_exps"), w("ffn_up_exps"), w("ffn_down_exps")
+    out = np.zeros_like(h)
+    for row, x in enumerate(h):
+        chosen = np.argsort(-share[row], kind="stable")[:used]
+        weight = share[row, chosen]
+        if weights.parameter("norm_topk_prob", 1):
+            weight = weight / weight.sum()
+        for expert, factor in zip(chosen, weight):
+            out[row] += factor * (down[expert] @ (silu(gate[expert] @ x) * (up[expert] @ x)))
+    return out
+
+
+def qwen3moe_hidden(weights, ids):
+    """Qwen3's mixtures: Qwen3 with experts on every layer."""
+    return llama_hidden(weights, ids, head_norms=True, rotate=rope_halves, feed_forward=experts_half)
+
+
 def qwen2_hidden(weights, ids):
     """Qwen2 (technical report, 2024): biases of queries, keys and values."""
     return llama_hidden(weights, ids, biases=True, rotate=rope_halves)
@@ -285,7 +308,8 @@ def gemma3_hidden(weights, ids):
 
 
 FAMILIES = {"llama": llama_hidden, "qwen2": qwen2_hidden, "qwen3": qwen3_hidden, "gemma2": gemma2_hidden,
-            "gemma3": gemma3_hidden, "phi3": phi3_hidden, "olmo2": olmo2_hidden, "smollm3": smollm3_hidden}
+            "gemma3": gemma3_hidden, "phi3": phi3_hidden, "olmo2": olmo2_hidden, "smollm3": smollm3_hidden,
+            "qwen3moe": qwen3moe_hidden}
 
 
 class Model:

@@ -98,6 +98,24 @@ def matmul_cases():
         c.line("%b = form %v, %w\n%y = matmul %a, %b {transpose_b=true}")
         c.want("y", np.concatenate([y, x.astype(np.float64) @ w2.T], axis=1), relative=1e-6)
         yield c
+    for kind, make in [("q8_0", q8_0), ("q4_1", q4_1)]:
+        data, w = make(rng, 4 * 16, 64)  # four experts of 16 rows
+        x, chosen = f32(rng, 5, 2, 64), np.array([[0, 3], [3, 0], [1, 1], [3, 2], [0, 1]], np.int32)
+        for name, a, value in [("experts_", "%a", x.astype(np.float64)),
+                               ("experts_quantised_", "%q", quantize_rows(x.reshape(10, 64))[2].reshape(5, 2, 64))]:
+            c = Case(name + kind)
+            c.input("a", x), c.weight("b", kind, (4 * 16, 64), data), c.input("i", chosen)
+            c.line("%q = quantize_rows %a" if a == "%q" else "%z = neg %a")
+            c.line("%%y = expert_matmul %s, %%b, %%i {experts=4}" % a)
+            experts = w.reshape(4, 16, 64)
+            c.want("y", np.einsum("rpnk,rpk->rpn", experts[chosen], value), relative=1e-6)
+            yield c
+    c = Case("experts_of_one_tensor")
+    x, w, chosen = f32(rng, 6, 1, 7), f32(rng, 3, 5, 7), np.array([[2, 0], [1, 2], [0, 1], [2, 2], [0, 2], [1, 0]], np.int64)
+    c.input("a", x), c.weight("b", "f32", (3, 5, 7), w.tobytes()), c.input("i", chosen)
+    c.line("%y = expert_matmul %a, %b, %i {experts=3}")
+    c.want("y", np.einsum("rpnk,rk->rpn", w.astype(np.float64)[chosen], x[:, 0].astype(np.float64)), **F32)
+    yield c
     c = Case("quantize_values")
     x = f32(rng, 4, 64) * np.float32(10) ** rng.integers(-3, 4, (4, 1)).astype(np.float32)
     x[0, :32] = 0
@@ -140,6 +158,14 @@ def matmul_cases():
              "TYPE_MISMATCH", "an integer a needs"),
             ("sizes", '%a = input {name="a"} : f32[2,3]\n%b = input {name="b"} : f32[5,3]\n'
              "%y, %z = grouped_matmul %a, %b {sizes=[2,2]}", "SHAPE_MISMATCH", "axis 0 of b must have extent 4"),
+            ("experts_rows", '%a = input {name="a"} : f32[2,1,3]\n%b = weight {name="b"} : f32[7,3]\n'
+             '%i = input {name="i"} : i32[2,1]\n%y = expert_matmul %a, %b, %i {experts=2}', "SHAPE_MISMATCH",
+             "7 rows of b are no multiple of 2 experts"),
+            ("experts_places", '%a = input {name="a"} : f32[2,3,3]\n%b = weight {name="b"} : f32[2,4,3]\n'
+             '%i = input {name="i"} : i32[2,2]\n%y = expert_matmul %a, %b, %i {experts=2}', "SHAPE_MISMATCH",
+             "places of a and index do not agree"),
+            ("experts_index", '%a = input {name="a"} : f32[2,1,3]\n%b = weight {name="b"} : f32[2,4,3]\n'
+             '%i = input {name="i"} : f32[2,1]\n%y = expert_matmul %a, %b, %i {experts=2}', "TYPE_MISMATCH", "index"),
             ("no_sizes", '%a = input {name="a"} : f32[2,3]\n%b = input {name="b"} : f32[5,3]\n'
              "%y = grouped_matmul %a, %b {sizes=[]}", "INVALID_ARGUMENT", "sizes is empty"),
             ("ragged_block", '%a = input {name="a"} : f32[2,33]\n%y = quantize_rows %a', "SHAPE_MISMATCH", "multiple of 32"),

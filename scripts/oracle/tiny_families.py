@@ -23,6 +23,8 @@ venv.enter()
 import gguf
 import ml_dtypes
 import numpy as np
+from gguf import GGMLQuantizationType as Type
+from gguf.quants import quantize
 from safetensors.numpy import save
 
 from oracle.families import Model, llama3_frequencies
@@ -49,7 +51,12 @@ def longrope(original):
             "rope.scaling.attn_factor": math.sqrt(1.0 + math.log(scale) / math.log(original)) if scale > 1 else 1.0}, own
 
 
-# Variant: architecture, parameters under GGUF's keys that differ from SHARED, keys of config.json.
+MIXTURE = {"attention.key_length": 16, "expert_used_count": 2}
+# Of the experts of each layer: gate, up, down; a variant with them is a file alone.
+QUANTS = [(Type.Q8_0, Type.Q4_1, Type.Q5_1), (Type.Q4_0, Type.Q4_0, Type.Q8_0)]
+
+
+# Variant: architecture, parameters under GGUF's keys that differ from SHARED, keys of config.json (None: no folder).
 VARIANTS = {
     "qwen2": ("qwen2", {"rope.freq_base": 1000000.0}, {"use_sliding_window": False, "sliding_window": 4096}),
     "qwen3": ("qwen3", {"attention.key_length": 16}, {"head_dim": 16, "attention_bias": False}),
@@ -72,6 +79,10 @@ VARIANTS = {
                                                 "no_rope_layer_interval": 4}),
     "phi3": ("phi3", *longrope(256)),
     "phi3-long": ("phi3", *longrope(64)),
+    "qwen3moe": ("qwen3moe", MIXTURE | {"expert_count": 6, "expert_feed_forward_length": 24},
+                 {"model_type": "qwen3_moe", "head_dim": 16, "num_experts": 6, "num_experts_per_tok": 2,
+                  "moe_intermediate_size": 24, "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []}),
+    "qwen3moe-quants": ("qwen3moe", MIXTURE | {"expert_count": 4, "expert_feed_forward_length": 64}, None),
 }
 BEFORE = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
 BEHIND = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
@@ -81,7 +92,7 @@ MATRICES = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v"
 FUSED = {"attn_qkv": "self_attn.qkv_proj", "attn_output": "self_attn.o_proj", "ffn_up": "mlp.gate_up_proj",
          "ffn_down": "mlp.down_proj"}
 CLASSES = {"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma2": "Gemma2", "olmo2": "Olmo2", "smollm3": "SmolLM3",
-           "phi3": "Phi3"}
+           "phi3": "Phi3", "qwen3moe": "Qwen3Moe"}
 
 
 def parameters(variant):
@@ -123,6 +134,15 @@ def tensors(variant):
     q, kv = heads * head, key_heads * head
     shapes = {"attn_q": (q, WIDTH), "attn_k": (kv, WIDTH), "attn_v": (kv, WIDTH), "attn_output": (WIDTH, q),
               "ffn_gate": (FEED_FORWARD, WIDTH), "ffn_up": (FEED_FORWARD, WIDTH), "ffn_down": (WIDTH, FEED_FORWARD)}
+
+    def experts(mine, theirs):
+        count, rows = get["expert_count"], get["expert_feed_forward_length"]
+        add(mine + "ffn_gate_inp.weight", theirs + "mlp.gate.weight", matrix(count, WIDTH, 2.0))
+        for name in ("gate", "up", "down"):
+            shape = (WIDTH, rows) if name == "down" else (rows, WIDTH)
+            for expert in range(count):
+                add("part", theirs + "mlp.experts.%d.%s_proj.weight" % (expert, name), matrix(*shape))
+                ours.setdefault(mine + "ffn_%s_exps.weight" % name, []).append(ours.pop("part"))
     norms = BEFORE
     if family == "phi3":
         shapes |= {"attn_qkv": (q + 2 * kv, WIDTH), "ffn_up": (2 * FEED_FORWARD, WIDTH)}
@@ -134,11 +154,15 @@ def tensors(variant):
         mine, theirs = "blk.%d." % layer, "model.layers.%d." % layer
         for name, other in norms.items():
             norm(mine + name, theirs + other, WIDTH)
-        if family in ("qwen3", "olmo2"):
+        if family == "qwen3moe":
+            experts(mine, theirs)
+        if family in ("qwen3", "qwen3moe", "olmo2"):
             whole = family == "olmo2"
             norm(mine + "attn_q_norm", theirs + "self_attn.q_norm", q if whole else head)
             norm(mine + "attn_k_norm", theirs + "self_attn.k_norm", kv if whole else head)
         for name, other in (FUSED if family == "phi3" else MATRICES).items():
+            if family == "qwen3moe" and name.startswith("ffn"):
+                continue
             permuted = {"attn_q": heads, "attn_k": key_heads}.get(name, 0) if family in ("llama", "smollm3") else 0
             gain = 1.5 if name in ("attn_q", "attn_k", "attn_qkv") else 1.0
             add(mine + name + ".weight", theirs + other + ".weight", matrix(*shapes[name], gain), permuted)
@@ -149,7 +173,7 @@ def tensors(variant):
         add("output.weight", "lm_head.weight", matrix(ROWS, WIDTH, 2.4))
     if family == "phi3":
         ours["rope_factors_short.weight"], ours["rope_factors_long.weight"] = np.array(SHORT), np.array(LONG)
-    return own, ours
+    return own, {name: np.stack(values) if isinstance(values, list) else values for name, values in ours.items()}
 
 
 def write_gguf(path, variant, ours):
@@ -170,8 +194,11 @@ def write_gguf(path, variant, ours):
         add("%s.%s" % (family, key), value)
     writer.add_tokenizer_model("none")
     for name, values in (ours | extra).items():
-        if values.ndim == 1:
+        if values.ndim == 1 or name.endswith("ffn_gate_inp.weight"):
             writer.add_tensor(name, values.astype(np.float32))
+        elif values.ndim == 3 and VARIANTS[variant][2] is None:
+            kind = QUANTS[int(name.split(".")[1])][("gate", "up", "down").index(name.split("_")[1])]
+            writer.add_tensor(name, quantize(values.astype(np.float32), kind), raw_dtype=kind)
         else:
             data = values.astype(ml_dtypes.bfloat16)
             writer.add_tensor(name, data.view(np.uint8), raw_dtype=gguf.GGMLQuantizationType.BF16)
@@ -185,10 +212,13 @@ def write(variant):
     folder = FAMILIES / variant
     folder.mkdir(parents=True, exist_ok=True)
     own, ours = tensors(variant)
-    (folder / "config.json").write_text(json.dumps(config(variant), indent=2) + "\n")
-    (folder / "model.safetensors").write_bytes(save(own, metadata={"format": "pt"}))
     write_gguf(folder / "model.gguf", variant, ours)
-    model = Model(Given(VARIANTS[variant][0], parameters(variant), ours), CONTEXT)
+    if VARIANTS[variant][2] is None:
+        model = Model(str(folder / "model.gguf"), CONTEXT)
+    else:
+        model = Model(Given(VARIANTS[variant][0], parameters(variant), ours), CONTEXT)
+        (folder / "config.json").write_text(json.dumps(config(variant), indent=2) + "\n")
+        (folder / "model.safetensors").write_bytes(save(own, metadata={"format": "pt"}))
     logits = model.logits(model.hidden(read_ids(FAMILIES / "prompt.ids")))
     np.save(folder / "logits.npy", logits.astype("<f8"))
     print("%s: %d bytes, logits %.2f .. %.2f, standard deviation %.2f" % (

@@ -212,13 +212,17 @@ static const rung_tensor_entry *find_tensor(const rung_builder *b, const char *n
     snprintf(out, RUNG_TENSOR_NAME, "%.*s", (int)length, name);
     return NULL;
   }
-  const char *star = strchr(row->folder, '*');
   char own[128];
-  if (star)
-    snprintf(own, sizeof own, "%.*s%" PRId64 "%s%s", (int)(star - row->folder), row->folder, b->layer, star + 1,
-             suffix);
-  else
-    snprintf(own, sizeof own, "%s%s", row->folder, suffix);
+  size_t used = 0;
+  for (const char *p = row->folder; *p && used < sizeof own; p++) {
+    int n = 1;
+    if (*p == '*' || *p == '#')
+      n = snprintf(own + used, sizeof own - used, "%" PRId64, *p == '*' ? b->layer : b->expert);
+    else
+      own[used] = *p;
+    used += (size_t)n;
+  }
+  snprintf(own + used, used < sizeof own ? sizeof own - used : 0, "%s", suffix);
   /* What was saved without a head has no prefix. */
   const rung_tensor_entry *entry = rung_weights_find(b->weights, own);
   snprintf(out, RUNG_TENSOR_NAME, "%s%s", entry || !c->name_prefix ? "" : c->name_prefix, own);

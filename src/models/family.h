@@ -44,7 +44,7 @@ rung_status rung_metadata_maybe_numbers(const rung_metadata *meta, const char *k
                                         double *out, bool *out_there);
 
 /* How a Hugging Face folder calls a tensor: GGUF's name without ".weight" or ".bias", and the folder's without the
- * family's prefix. '*' stands for the layer. */
+ * family's prefix. '*' stands for the layer, '#' for the expert. */
 typedef struct rung_tensor_name {
   const char *name, *folder; /* {"attn_q", "layers.*.self_attn.q_proj"} */
 } rung_tensor_name;
@@ -65,7 +65,7 @@ typedef struct rung_tensor_name {
   {"ffn_norm", "layers.*.pre_feedforward_layernorm"}, {"post_ffw_norm", "layers.*.post_feedforward_layernorm"}
 /* clang-format on */
 
-enum { RUNG_MAX_LAYERS = 512, RUNG_MAX_ROPE = 1024 };
+enum { RUNG_MAX_LAYERS = 512, RUNG_MAX_ROPE = 1024, RUNG_MAX_EXPERTS = 255 };
 
 /* What the halves of a decoder's layer are made of, where families differ in it. */
 typedef enum rung_norms { RUNG_NORMS_BEFORE = 1, RUNG_NORMS_BEHIND = 2 } rung_norms;
@@ -75,10 +75,13 @@ typedef enum rung_qk_norm { RUNG_QK_NO_NORM, RUNG_QK_NORM_HEADS, RUNG_QK_NORM_WH
 typedef struct rung_config {
   int64_t layers, width, feed_forward, heads, kv_heads, head_dim, rope_dims, context, vocabulary;
   double norm_epsilon, rope_base;
-  int norms;                       /* rung_norms: before the halves of a layer, behind them, or both */
-  rung_qk_norm qk_norm;            /* of queries and keys: of each head, or of all heads at once */
-  bool qkv_bias;                   /* queries, keys and values have biases */
-  bool fused;                      /* one tensor of queries, keys and values, and one of gate and up */
+  int norms;                     /* rung_norms: before the halves of a layer, behind them, or both */
+  rung_qk_norm qk_norm;          /* of queries and keys: of each head, or of all heads at once */
+  bool qkv_bias;                 /* queries, keys and values have biases */
+  bool fused;                    /* one tensor of queries, keys and values, and one of gate and up */
+  int64_t experts, experts_used; /* 0: layers have one feed-forward half */
+  int64_t expert_feed_forward;
+  bool experts_normalised;         /* the weights of those that are used add up to 1 */
   bool turns_part;                 /* may a folder ask for rotary positions of a part of each head? */
   bool unturned[RUNG_MAX_LAYERS];  /* layers without rotary positions */
   double attention_cap, logit_cap; /* c: x becomes c tanh(x / c); 0: it stays */
@@ -111,6 +114,7 @@ typedef struct rung_builder {
   rung_value offsets, slot, past; /* ragged rows */
   rung_value positions;
   bool long_context; /* longer than config->rope.long_above */
+  int64_t expert;    /* for names in folders */
   int64_t layer;     /* for names and labels */
 } rung_builder;
 

@@ -5,12 +5,12 @@
 #include "models/family.h"
 
 extern const rung_family rung_family_llama, rung_family_qwen2, rung_family_qwen3, rung_family_gemma2,
-    rung_family_gemma3, rung_family_phi3, rung_family_olmo2, rung_family_smollm3, rung_family_bert, rung_family_roberta,
-    rung_family_xlm_roberta;
-static const rung_family *const families[] = {&rung_family_llama,   &rung_family_qwen2,      &rung_family_qwen3,
-                                              &rung_family_gemma2,  &rung_family_gemma3,     &rung_family_phi3,
-                                              &rung_family_olmo2,   &rung_family_smollm3,    &rung_family_bert,
-                                              &rung_family_roberta, &rung_family_xlm_roberta};
+    rung_family_gemma3, rung_family_phi3, rung_family_olmo2, rung_family_smollm3, rung_family_qwen3moe,
+    rung_family_bert, rung_family_roberta, rung_family_xlm_roberta;
+static const rung_family *const families[] = {&rung_family_llama,  &rung_family_qwen2,   &rung_family_qwen3,
+                                              &rung_family_gemma2, &rung_family_gemma3,  &rung_family_phi3,
+                                              &rung_family_olmo2,  &rung_family_smollm3, &rung_family_qwen3moe,
+                                              &rung_family_bert,   &rung_family_roberta, &rung_family_xlm_roberta};
 
 const rung_family *rung_family_at(size_t index) { return index < RUNG_COUNT(families) ? families[index] : NULL; }
 

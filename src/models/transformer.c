@@ -105,6 +105,51 @@ static rung_value gated(rung_builder *b, rung_value h) {
   return rung_linear(b, "ffn_down", rung_build_mul(b->graph, gate, up), c->feed_forward, c->width);
 }
 
+/* ---- experts */
+
+/* All experts of the layer: one tensor in GGUF files; folders have one for each, whose rows are put one behind the
+ * other when they are loaded. */
+static rung_value experts_of(rung_builder *b, const char *name, int64_t rows, int64_t columns) {
+  const rung_config *c = b->config;
+  if (!c->names) return rung_layer_weight(b, name, 3, (int64_t[]){c->experts, rows, columns});
+  rung_value each[RUNG_MAX_EXPERTS];
+  for (b->expert = 0; b->expert < c->experts; b->expert++)
+    each[b->expert] = rung_layer_weight(b, name, 2, (int64_t[]){rows, columns});
+  const rung_form_attrs attrs = {.recipe = RUNG_FORM_CONCAT};
+  return rung_graph_op(b->graph, &rung_op_form, each, (uint32_t)c->experts, &attrs);
+}
+
+static rung_value through_experts(rung_builder *b, const char *name, rung_value x, rung_value chosen, int64_t in,
+                                  int64_t out) {
+  const rung_value w = experts_of(b, name, out, in);
+  const rung_expert_matmul_attrs attrs = {.experts = b->config->experts, .type = RUNG_TYPE_F32};
+  return rung_graph_op(b->graph, &rung_op_expert_matmul, (rung_value[]){x, w, chosen}, 3, &attrs);
+}
+
+/* The best experts by the router's softmax, each a gated feed-forward half; their results are weighed and added. */
+static rung_value mixture(rung_builder *b, rung_value h) {
+  const rung_config *c = b->config;
+  rung_graph *g = b->graph;
+  const rung_dim one = rung_graph_constant_dim(g, 1), used = rung_graph_constant_dim(g, c->experts_used);
+  const rung_dim width = rung_graph_constant_dim(g, c->width);
+  const rung_axis_attrs last = {.axis = -1};
+  const rung_value router = rung_linear(b, "ffn_gate_inp", h, c->width, c->experts);
+  const rung_value share = rung_graph_op(g, &rung_op_softmax, &router, 1, &last);
+  const rung_top_k_attrs best = {.k = used, .axis = -1, .largest = true, .sorted = true};
+  const rung_node *top = rung_graph_append(g, &rung_op_top_k, &share, 1, &best, NULL, 0);
+  if (!top) return rung_build_null();
+  rung_value weight = rung_node_result(g, top, 0);
+  const rung_value chosen = rung_node_result(g, top, 1);
+  if (c->experts_normalised) weight = rung_build_div(g, weight, rung_build_sum(g, weight, 1, true));
+  const rung_value x = rung_build_reshape(g, h, 3, (rung_dim[]){b->rows, one, width});
+  const rung_value gate = through_experts(b, "ffn_gate_exps", x, chosen, c->width, c->expert_feed_forward);
+  const rung_value up = through_experts(b, "ffn_up_exps", x, chosen, c->width, c->expert_feed_forward);
+  const rung_value y = rung_build_mul(g, rung_graph_op(g, c->activation, &gate, 1, NULL), up);
+  const rung_value each = through_experts(b, "ffn_down_exps", y, chosen, c->expert_feed_forward, c->width);
+  weight = rung_build_reshape(g, weight, 3, (rung_dim[]){b->rows, used, one});
+  return rung_build_sum(g, rung_build_mul(g, each, weight), 1, false);
+}
+
 /* ---- layers */
 
 /* x + what a half makes of it, with norms before it, behind it, or both. */
@@ -121,7 +166,7 @@ rung_value rung_transformer(rung_builder *b, rung_value ids) {
   rung_value x = rung_embed(b, ids);
   for (b->layer = 0; b->layer < b->config->layers; b->layer++) {
     x = half(b, x, attention, "attention", "attn_norm", "post_attention_norm");
-    x = half(b, x, gated, "feed_forward", "ffn_norm", "post_ffw_norm");
+    x = half(b, x, b->config->experts ? mixture : gated, "feed_forward", "ffn_norm", "post_ffw_norm");
   }
   return rung_norm(b, "output_norm.weight", x, b->config->width);
 }

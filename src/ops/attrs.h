@@ -35,6 +35,13 @@ typedef struct rung_grouped_matmul_attrs {
   int64_t interleave;
   rung_type type;
 } rung_grouped_matmul_attrs;
+/* ---- expert_matmul(a, b, index) -> y[rows, places, N]: a[rows, places or 1, K], b[experts, N, K] or [experts * N, K],
+ * index[rows, places]: y[r, p] = a[r, p] times the transpose of expert index[r, p]. Roles M (rows), N, K, places.
+ */
+typedef struct rung_expert_matmul_attrs {
+  int64_t experts;
+  rung_type type;
+} rung_expert_matmul_attrs;
 /* ---- form(w0, w1, ...) -> w: what depends on weights alone, made once and kept. recipe "concat": rows one after
  * another; "interleave": panels of `panel` rows in turn; "body": the node's body computes it (then cast to `type`). */
 typedef enum rung_form_recipe { RUNG_FORM_CONCAT, RUNG_FORM_INTERLEAVE, RUNG_FORM_BODY } rung_form_recipe;

@@ -29,6 +29,18 @@ void rung_grouped_matmul(rung_graph *graph, rung_value a, rung_value b, int coun
   rung_builder_end_all(&builder, results, out_results);
 }
 
+rung_value rung_expert_matmul(rung_graph *graph, rung_value a, rung_value b, rung_value index, int64_t experts,
+    rung_type type) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_expert_matmul);
+  rung_builder_in(&builder, a);
+  rung_builder_in(&builder, b);
+  rung_builder_in(&builder, index);
+  rung_builder_i64(&builder, 0, experts);
+  rung_builder_type(&builder, 1, type);
+  return rung_builder_end(&builder);
+}
+
 rung_value rung_quantize_rows(rung_graph *graph, rung_value x) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_quantize_rows);

@@ -26,8 +26,8 @@ static const rung_attr attributes[] = {
 
 static rung_status infer_layout(rung_infer *infer) {
   const rung_form_attrs *attrs = infer->attrs;
-  if (attrs->layout < 0 || attrs->layout > UINT16_MAX || (attrs->layout && infer->out[0].rank != 2)) {
-    return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT, "layout %lld: layouts are 0 to 65535 and pack matrices",
+  if (attrs->layout < 0 || attrs->layout > UINT16_MAX || (attrs->layout && infer->out[0].rank < 2)) {
+    return rung_infer_refuse(infer, RUNG_INVALID_ARGUMENT, "layout %lld: layouts are 0 to 65535 and pack rows",
                              (long long)attrs->layout);
   }
   infer->out[0].layout = (uint16_t)attrs->layout;

@@ -14,10 +14,21 @@ typedef struct former {
   rung_value *form; /* the packed one in `to` */
 } former;
 
-static bool is_factor(const rung_node *node, uint32_t operand) {
+static bool is_factor(const rung_graph *g, const rung_node *node, uint32_t operand) {
   if (operand != 1) return false;
-  if (node->op == &rung_op_grouped_matmul) return true;
-  return node->op == &rung_op_matmul && ((const rung_matmul_attrs *)node->attrs)->transpose_b;
+  if (node->op == &rung_op_grouped_matmul || node->op == &rung_op_expert_matmul) return true;
+  return node->op == &rung_op_matmul && ((const rung_matmul_attrs *)node->attrs)->transpose_b &&
+         rung_graph_value_type(g, node->in[1])->rank == 2;
+}
+
+/* The layout that a value is packed to. Experts of whole panels lie one behind the other: they are packed as the matrix
+ * of all their rows. */
+static const rung_layout *layout_for(const former *f, const rung_value_type *type) {
+  int64_t rows;
+  if (type->rank != 3 || type->layout || type->kind != RUNG_VALUE_TENSOR) return rung_pass_layout(f->env, type);
+  const rung_layout *layout = f->env->target->layout_of(type->type);
+  if (!layout || !rung_dims_is_constant(f->rw.from->dims, type->extent[1], &rows)) return NULL;
+  return rows % layout->panel ? NULL : layout;
 }
 
 static bool is_source(const rung_graph *g, uint32_t value) {
@@ -26,7 +37,7 @@ static bool is_source(const rung_graph *g, uint32_t value) {
 }
 
 static bool reads_packed(const former *f, const rung_node *node, uint32_t operand, char *why, size_t why_bytes) {
-  const rung_layout *layout = rung_pass_layout(f->env, rung_graph_value_type(f->rw.from, node->in[operand]));
+  const rung_layout *layout = layout_for(f, rung_graph_value_type(f->rw.from, node->in[operand]));
   return layout && rung_pass_has_kernel(f->env, f->rw.from, node, operand, layout->id, why, why_bytes);
 }
 
@@ -35,8 +46,8 @@ static void find_factors(former *f) {
   for (uint32_t i = 0; i < g->nodes; i++) {
     const rung_node *node = &g->node[i];
     char why[160] = "";
-    if (node->n_in < 2 || !is_factor(node, 1) || !is_source(g, node->in[1])) continue;
-    if (!rung_pass_layout(f->env, rung_graph_value_type(g, node->in[1]))) continue;
+    if (node->n_in < 2 || !is_factor(g, node, 1) || !is_source(g, node->in[1])) continue;
+    if (!layout_for(f, rung_graph_value_type(g, node->in[1]))) continue;
     if (reads_packed(f, node, 1, why, sizeof why)) {
       f->packed[node->in[1]] = true;
     } else {
@@ -50,7 +61,7 @@ static rung_status make_form(former *f, uint32_t value) {
   const rung_graph *g = f->rw.from;
   rung_graph *to = f->rw.to;
   const rung_node *node = rung_graph_producer(g, value);
-  const rung_layout *layout = rung_pass_layout(f->env, rung_graph_value_type(g, value));
+  const rung_layout *layout = layout_for(f, rung_graph_value_type(g, value));
   rung_form_attrs attrs = {.recipe = RUNG_FORM_CONCAT};
   rung_graph *body = NULL;
   uint32_t n = 1;

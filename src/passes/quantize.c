@@ -5,8 +5,18 @@
 #include "ops/op_table.h"
 #include "passes/pass.h"
 
+/* Experts meet quantised rows as panels only, so each must be of whole ones. */
+static bool packs_experts(const rung_pass_env *env, const rung_graph *g, const rung_node *node) {
+  const rung_layout *layout = env->target->layout_of(rung_graph_value_type(g, node->in[1])->type);
+  int64_t rows;
+  return layout && rung_dims_is_constant(g->dims, rung_graph_value_type(g, node->first_value)->extent[2], &rows) &&
+         rows % layout->panel == 0;
+}
+
 static bool wants_a8(const rung_pass_env *env, const rung_graph *g, const rung_node *node) {
-  if (node->op != &rung_op_matmul && node->op != &rung_op_grouped_matmul) return false;
+  if (node->op == &rung_op_expert_matmul && !packs_experts(env, g, node)) return false;
+  if (node->op != &rung_op_matmul && node->op != &rung_op_grouped_matmul && node->op != &rung_op_expert_matmul)
+    return false;
   if (node->op == &rung_op_matmul && !((const rung_matmul_attrs *)node->attrs)->transpose_b) return false;
   const rung_value_type *a = rung_graph_value_type(g, node->in[0]), *b = rung_graph_value_type(g, node->in[1]);
   const rung_op *source = rung_graph_producer(g, node->in[1])->op;
@@ -32,7 +42,9 @@ rung_status rung_pass_quantize(rung_pass_env *env, const rung_graph *from, rung_
       rung_graph_label(to, node->label);
       *a = rung_graph_op(to, &rung_op_quantize_rows, &rw.map[node->in[0]], 1, NULL);
     }
-    const rung_node *copy = rung_rewrite_copy_with(&rw, i, (rung_value[]){*a, rw.map[node->in[1]]}, 2);
+    rung_value in[3] = {*a, rw.map[node->in[1]]};
+    if (node->n_in == 3) in[2] = rw.map[node->in[2]];
+    const rung_node *copy = rung_rewrite_copy_with(&rw, i, in, node->n_in);
     if (!copy) return rung_fail(env->error, rung_graph_status(to), "%s", rung_graph_message(to));
   }
   return rung_rewrite_finish(&rw, env->error);

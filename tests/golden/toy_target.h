@@ -36,7 +36,8 @@ static inline bool toy_is(const rung_op *op, const rung_op *const *list, size_t 
 /* Packed weights: products and gathers read them, nothing else. */
 static inline bool toy_fits_plain(const rung_match *match, char *why) {
   const rung_op *op = match->node->op;
-  const bool reads = op == &rung_op_matmul || op == &rung_op_grouped_matmul || op == &rung_op_gather;
+  const bool reads =
+      op == &rung_op_matmul || op == &rung_op_grouped_matmul || op == &rung_op_gather || op == &rung_op_expert_matmul;
   for (uint32_t i = 0; i < match->n_in; i++)
     if (match->in[i]->layout && !reads) return toy_refuse(why, "reads no packed weights");
   return true;

@@ -110,10 +110,11 @@ static rung_strip_compile_fn *strip_compiler(const rung_target *target) {
 }
 
 /* Runs a node on the row that the planner would choose; the name of that row. */
-static const char *run_match(const level *l, rung_dims *dims, const rung_match *match, rung_args args, int64_t m,
-                             int64_t n, int64_t k) {
-  const int64_t role[3] = {m, n, k};
-  const rung_dim role_dim[3] = {rung_dims_constant(dims, m), rung_dims_constant(dims, n), rung_dims_constant(dims, k)};
+static const char *run_match_roles(const level *l, rung_dims *dims, const rung_match *match, rung_args args,
+                                   const int64_t *role, int roles) {
+  const int64_t m = role[0];
+  rung_dim role_dim[RUNG_MAX_ROLES];
+  for (int i = 0; i < roles; i++) role_dim[i] = rung_dims_constant(dims, role[i]);
   const rung_kernel *rows[RUNG_MAX_VARIANTS], *row = NULL;
   static char why[160];
   const size_t count = rung_target_match(l->target, match, role, rows, RUNG_MAX_VARIANTS, why, sizeof why);
@@ -147,6 +148,11 @@ static const char *run_match(const level *l, rung_dims *dims, const rung_match *
   rung_host_free(host, RUNG_MEMORY_scratch, args.scratch, all);
   rung_arena_finish(&arena);
   return row->name;
+}
+
+static inline const char *run_match(const level *l, rung_dims *dims, const rung_match *match, rung_args args, int64_t m,
+                                    int64_t n, int64_t k) {
+  return run_match_roles(l, dims, match, args, (const int64_t[]){m, n, k}, 3);
 }
 
 static const char *run(const level *l, const product *p) {

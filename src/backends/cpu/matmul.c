@@ -155,7 +155,7 @@ enum { COPY_PAD = 16 }; /* floats between copied rows, so that rows of 4 KiB do 
 static bool results_wait(const rung_match *match, int64_t *out_columns) {
   const rung_op *op = match->node->op;
   *out_columns = RUNG_STRIP_COLUMNS;
-  bool wait = op == &rung_op_fused || match->out[0].type != RUNG_TYPE_F32;
+  bool wait = op == &rung_op_fused || op == &rung_op_expert_matmul || match->out[0].type != RUNG_TYPE_F32;
   if (op == &rung_op_grouped_matmul && ((const rung_grouped_matmul_attrs *)match->node->attrs)->interleave) {
     *out_columns = max64(RUNG_STRIP_COLUMNS, RUNG_STRIP_COLUMNS / 2 * match->n_out);
     wait = true;
@@ -458,6 +458,25 @@ static void place_scratch(work *w, uint8_t *base) {
   w->results = (float *)(base + at);
 }
 
+static void set_panels(work *w, const rung_product *p, int64_t panel0, int64_t panel1) {
+  w->panel0 = panel0;
+  w->panel1 = panel1;
+  w->limit = min64(panel1 * RUNG_PANEL, p->n);
+  if (!p->packed) return;
+  w->layout = rung_cpu_layout_of((rung_type)p->b_operand->type);
+  w->panel_bytes = w->layout->panel_bytes(p->k);
+}
+
+void rung_product_panels(const rung_product *p, const rung_product_kernel *kernel, int64_t panel0, int64_t panel1,
+                         void *space) {
+  const int64_t blocks = ceil_div(p->m, kernel->tile_rows);
+  work w = {.p = p, .kernel = kernel, .all = blocks, .blocks = blocks, .rows = p->m};
+  set_panels(&w, p, panel0, panel1);
+  w.strip_columns = RUNG_STRIP_COLUMNS;
+  place_scratch(&w, space);
+  run_work(&w);
+}
+
 rung_status rung_product_run(const rung_args *args, bool grouped, const rung_product_kernel *kernel, int64_t task,
                              int thread) {
   rung_product p;
@@ -471,13 +490,8 @@ rung_status rung_product_run(const rung_args *args, bool grouped, const rung_pro
   w.blocks = d.blocks * (row + 1) / d.row_parts - w.block0;
   w.row0 = block_start(&w, w.block0);
   w.rows = block_start(&w, w.block0 + w.blocks) - w.row0;
-  w.panel0 = d.units * column / d.column_parts * 2 * p.members;
-  w.panel1 = min64(d.units * (column + 1) / d.column_parts * 2 * p.members, ceil_div(p.n, RUNG_PANEL));
-  w.limit = min64(w.panel1 * RUNG_PANEL, p.n);
-  if (p.packed) {
-    w.layout = rung_cpu_layout_of((rung_type)p.b_operand->type);
-    w.panel_bytes = w.layout->panel_bytes(p.k);
-  }
+  const int64_t last = min64(d.units * (column + 1) / d.column_parts * 2 * p.members, ceil_div(p.n, RUNG_PANEL));
+  set_panels(&w, &p, d.units * column / d.column_parts * 2 * p.members, last);
   if (p.strip.fn || p.members > 1 || p.y_operand->type != RUNG_TYPE_F32)
     w.strip_columns = p.members > 1 ? RUNG_STRIP_COLUMNS / 2 : RUNG_STRIP_COLUMNS;
   place_scratch(&w, (uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
@@ -507,11 +521,17 @@ static bool widens(rung_type type) {
   return narrow_float(type) || (type != RUNG_TYPE_A8 && rung_type_get(type)->class_ == RUNG_CLASS_BLOCK);
 }
 
-bool rung_product_fits(const rung_match *match, int a, char *why) {
+bool rung_product_takes(const rung_match *match, int a, char *why) {
   const rung_value_type *b = match->in[1];
   if (!narrow_float(match->out[0].type)) return refuse(why, "gives f32, f16 and bf16");
   if (a == RUNG_ANY_TYPE && !narrow_float(match->in[0]->type)) return refuse(why, "takes rows of f32, f16 and bf16");
   if (!b->layout && !widens(b->type)) return refuse(why, "has no way to read b");
+  return true;
+}
+
+bool rung_product_fits(const rung_match *match, int a, char *why) {
+  const rung_value_type *b = match->in[1];
+  if (!rung_product_takes(match, a, why)) return false;
   if (b->layout && b->rank != 2) return refuse(why, "takes one packed matrix only");
   if (match->node->op != &rung_op_grouped_matmul) return true;
   const rung_grouped_matmul_attrs *attrs = match->node->attrs;

@@ -81,12 +81,25 @@ rung_status rung_product_run(const rung_args *args, bool grouped, const rung_pro
 rung_dim rung_product_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role,
                               const rung_product_kernel *kernel);
 
+/* Panels [panel0, panel1) times rows that lie side by side: p->a, p->b, p->m (at most RUNG_TASK_ROWS) and p->first_row
+ * are set, results go to p->strip. `scratch`: what rung_product_scratch says, for so many rows. */
+void rung_product_panels(const rung_product *p, const rung_product_kernel *kernel, int64_t panel0, int64_t panel1,
+                         void *scratch);
+
+/* ---- products with chosen experts (experts.c), by the same kernels */
+int64_t rung_experts_tasks(const rung_args *args, const rung_product_kernel *kernel);
+rung_status rung_experts_run(const rung_args *args, const rung_product_kernel *kernel, int64_t task, int thread);
+rung_dim rung_experts_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role,
+                              const rung_product_kernel *kernel);
+bool rung_experts_fit(const rung_match *match, int a, char *why);
+
 /* The fill of a b that is not packed: any type, any strides (block types are dense along k). */
 void rung_product_fill(const rung_product *p, int64_t panel, int64_t k0, int64_t count, float *out);
 
 /* Conditions beyond types and layouts: of matmul and grouped_matmul, and of fused: is it a product of these types (b in
  * its type's layout) with an epilogue that strips can do? */
 bool rung_product_fits(const rung_match *match, int a, char *why);
+bool rung_product_takes(const rung_match *match, int a, char *why); /* the types only */
 bool rung_product_fits_fused(const rung_match *match, int a, int b, char *why);
 rung_status rung_product_prepare(const rung_cpu_prepare *in, const void **out_prepared);
 

@@ -49,7 +49,7 @@ static rung_status check_layouts(const rung_device *device, const rung_graph *gr
     const rung_value_type *type = &graph->value[i].type;
     if (!type->layout) continue;
     const rung_layout *layout = rung_target_layout(device->target, type->layout);
-    if (!layout || type->rank != 2 || layout->source != type->type)
+    if (!layout || type->rank < 2 || layout->source != type->type)
       return rung_fail(error, RUNG_UNSUPPORTED, "device %s has no layout %u for weights of %s", device->name,
                        type->layout, rung_type_name(type->type));
   }
