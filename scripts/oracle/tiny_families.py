@@ -79,6 +79,8 @@ VARIANTS = {
                                                 "no_rope_layer_interval": 4}),
     "phi3": ("phi3", *longrope(256)),
     "phi3-long": ("phi3", *longrope(64)),
+    "phi3-window": ("phi3", {"attention.sliding_window": 8, "rope.dimension_count": 4},
+                    {"sliding_window": 8, "partial_rotary_factor": 0.5, "rope_scaling": None}),
     "qwen3moe": ("qwen3moe", MIXTURE | {"expert_count": 6, "expert_feed_forward_length": 24},
                  {"model_type": "qwen3_moe", "head_dim": 16, "num_experts": 6, "num_experts_per_tok": 2,
                   "moe_intermediate_size": 24, "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []}),
@@ -171,7 +173,7 @@ def tensors(variant):
     norm("output_norm", "model.norm", WIDTH)
     if family == "olmo2":
         add("output.weight", "lm_head.weight", matrix(ROWS, WIDTH, 2.4))
-    if family == "phi3":
+    if "rope.scaling.attn_factor" in get:
         ours["rope_factors_short.weight"], ours["rope_factors_long.weight"] = np.array(SHORT), np.array(LONG)
     return own, {name: np.stack(values) if isinstance(values, list) else values for name, values in ours.items()}
 
@@ -181,7 +183,8 @@ def write_gguf(path, variant, ours):
     writer = gguf.GGUFWriter(str(path), family)
     writer.add_name("Tiny random %s for tests" % variant)
     head = get["attention.key_length"]
-    get |= {"attention.value_length": head, "vocab_size": ROWS, "rope.dimension_count": head}
+    get |= {"attention.value_length": head, "vocab_size": ROWS,
+            "rope.dimension_count": get.get("rope.dimension_count", head)}
     if get.get("rope.scaling.type") == "ntk":  # which no file says: its base is another one
         get["rope.freq_base"] *= get.pop("rope.scaling.factor") ** (head / (head - 2))
         del get["rope.scaling.type"]
@@ -248,6 +251,8 @@ def main():
     parser.add_argument("--peer", action="store_true", help="compare what is there with llama.cpp")
     arguments = parser.parse_args()
     chosen = arguments.variant or list(VARIANTS)
+    if arguments.peer and not arguments.variant:
+        chosen.remove("phi3-window")  # llama.cpp reads the window of this family and does not use it
     if arguments.peer:
         return 0 if all([compare(variant) for variant in chosen]) else 1
     FAMILIES.mkdir(parents=True, exist_ok=True)

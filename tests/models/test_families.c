@@ -15,10 +15,10 @@
 static const struct {
   const char *name;
   bool quantised; /* a file of quantised experts, no folder */
-} variants[] = {{"qwen2", false},         {"qwen3", false},      {"llama-linear", false}, {"llama-ntk", false},
-                {"llama-llama3", false},  {"llama-yarn", false}, {"gemma2", false},       {"olmo2", false},
-                {"smollm3", false},       {"phi3", false},       {"phi3-long", false},    {"qwen3moe", false},
-                {"qwen3moe-quants", true}};
+} variants[] = {{"qwen2", false},        {"qwen3", false},         {"llama-linear", false}, {"llama-ntk", false},
+                {"llama-llama3", false}, {"llama-yarn", false},    {"gemma2", false},       {"olmo2", false},
+                {"smollm3", false},      {"phi3", false},          {"phi3-long", false},    {"phi3-window", false},
+                {"qwen3moe", false},     {"qwen3moe-quants", true}};
 enum { MAX_IDS = 64, CONTEXT = 256 };
 
 typedef struct world {
@@ -240,6 +240,47 @@ static void test_configurations(void) {
   }
 }
 
+/* ---- opening and running, with each call that can fail failing once */
+
+static void test_faults(void) {
+  static const char *const paths[] = {FAMILIES "qwen3moe", FAMILIES "qwen3moe-quants/model.gguf", FAMILIES "phi3-long"};
+  world w = {0};
+  CHECK_OK(rung_host_create(NULL, &w.error, &w.host));
+  rung_device_options options = rung_device_options_default();
+  options.threads = 1;
+  CHECK_OK(rung_device_create(w.host, "cpu", &options, &w.error, &w.device));
+  const uint64_t before = rung_host_memory(w.host).host;
+  int64_t fired = 0;
+  for (size_t p = 0; p < RUNG_COUNT(paths); p++) {
+    for (int64_t n = 1;; n += 1 + n / 40) {
+      test_fault fault = {.kind = RUNG_FAULT_ALLOC, .at = n};
+      const rung_source source = rung_source_path(paths[p]);
+      rung_generate_options o = rung_generate_options_default();
+      o.context = 64;
+      o.chunk = 8;
+      rung_generator *g = NULL;
+      rung_host_set_fault(w.host, test_fault_hit, &fault);
+      rung_status status = rung_model_open(w.device, &source, NULL, &w.error, &w.model);
+      if (!status) status = rung_generator_create(w.model, &o, &w.error, &g);
+      const int32_t ids[] = {1, 2, 3}, wanted[] = {2};
+      const rung_rows rows = {0, 3};
+      const float *logits;
+      if (!status) status = rung_generator_run(g, &rows, 1, ids, wanted, 1, &logits);
+      rung_host_set_fault(w.host, NULL, NULL);
+      CHECK((status == RUNG_OK) == !fault.hit);
+      rung_generator_destroy(g);
+      rung_model_release(w.model);
+      w.model = NULL;
+      CHECK_EQ_I64(rung_host_memory(w.host).host, before);
+      if (!fault.hit) break;
+      fired++;
+    }
+  }
+  CHECK(fired > 100);
+  printf("%" PRId64 " calls, each failed once\n", fired);
+  close_world(&w);
+}
+
 int main(void) {
   const char *folder = getenv("TMPDIR");
   snprintf(scratch, sizeof scratch, "%s/rung-families-XXXXXX", folder && strlen(folder) < 32 ? folder : "/tmp");
@@ -249,6 +290,7 @@ int main(void) {
   RUN(test_long_context);
   RUN(test_bits);
   RUN(test_configurations);
+  RUN(test_faults);
   char path[256];
   static const char *const names[] = {"config.json", "model.safetensors"};
   for (size_t i = 0; i < RUNG_COUNT(names); i++) {
