@@ -189,7 +189,7 @@ static void move_rows(const move *m, const rung_kv_class *class_, int64_t first,
 }
 
 void rung_state_settle(rung_state *s, int32_t slot) {
-  const rung_shift shift = s->shift[slot];
+  const rung_slot_shift shift = s->shift[slot];
   if (!shift.by) return;
   const int64_t end = s->length[slot];
   double *angle = (double *)(void *)(s->row + (2 * s->row_floats + 1) / 2 * 2);
@@ -210,7 +210,7 @@ void rung_state_settle(rung_state *s, int32_t slot) {
     s->moved += (uint64_t)(end - first) * rung_type_bytes(item->type.type, rung_kv_row(&item->kv));
   }
   for (uint32_t c = 0; c < s->classes; c++) s->class_[c].from[slot] = rung_state_first(s, &s->class_[c], slot);
-  s->shift[slot] = (rung_shift){0};
+  s->shift[slot] = (rung_slot_shift){0};
   rung_state_give_back(s, slot);
 }
 
@@ -229,8 +229,8 @@ rung_status rung_state_shift(rung_state *s, int32_t slot, int64_t keep, int64_t 
   if (!count) return RUNG_OK;
   if (count == length - keep) return rung_state_truncate(s, slot, keep, error);
   if (s->shift[slot].by && s->shift[slot].keep != keep) rung_state_settle(s, slot);
-  const rung_shift before = s->shift[slot];
-  s->shift[slot] = (rung_shift){keep, before.by + count};
+  const rung_slot_shift before = s->shift[slot];
+  s->shift[slot] = (rung_slot_shift){keep, before.by + count};
   for (uint32_t c = 0; c < s->classes; c++) {
     const int64_t needed = rung_class_needs(&s->class_[c], length - count);
     if (needed >= rung_state_first(s, &s->class_[c], slot)) continue;

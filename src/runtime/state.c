@@ -406,7 +406,7 @@ rung_status rung_state_truncate(rung_state *s, int32_t slot, int64_t length, run
                        slot, length, class_->window, needed);
   }
   s->length[slot] = length;
-  if (length <= s->shift[slot].keep) s->shift[slot] = (rung_shift){0};
+  if (length <= s->shift[slot].keep) s->shift[slot] = (rung_slot_shift){0};
   for (uint32_t c = 0; !length && c < s->classes; c++) s->class_[c].from[slot] = 0;
   rung_state_give_back(s, slot);
   return RUNG_OK;

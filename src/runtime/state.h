@@ -47,9 +47,9 @@ typedef struct rung_state_item {
 } rung_state_item;
 
 /* Positions from `keep` on wait to move down by `by` places; 0: nothing waits. */
-typedef struct rung_shift {
+typedef struct rung_slot_shift {
   int64_t keep, by;
-} rung_shift;
+} rung_slot_shift;
 
 struct rung_state {
   atomic_int references;
@@ -63,7 +63,7 @@ struct rung_state {
   rung_state_item *item; /* in the order of the plan's states */
   uint32_t items;
   int64_t *length;   /* [sequences] */
-  rung_shift *shift; /* [sequences] */
+  rung_slot_shift *shift; /* [sequences] */
   uint64_t *mark;    /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
   uint64_t mark_stamp;
   uint64_t moved; /* bytes that calls moved between places of states */

@@ -332,7 +332,7 @@ static rung_status restore(reader *r) {
     RUNG_TRY(rung_state_reserve(s, r->part.first + q, 0, r->length[q], r->error));
   for (int32_t q = 0; q < r->part.count; q++) {
     const int32_t slot = r->part.first + q;
-    s->shift[slot] = (rung_shift){0};
+    s->shift[slot] = (rung_slot_shift){0};
     s->length[slot] = q < r->sequences ? r->length[q] : 0;
     for (uint32_t c = 0; c < s->classes; c++)
       s->class_[c].from[slot] = q < r->sequences ? r->from[(size_t)q * s->classes + c] : 0;
