@@ -104,6 +104,7 @@ typedef struct rung_generate_options {
   bool shift;
   int64_t keep;
   int64_t blocks; /* as in rung_state_options: 0, or how many blocks of 64 positions the slots share */
+  bool hidden;    /* hidden states as well, see rung_generator_hidden */
 } rung_generate_options;
 RUNG_API rung_generate_options rung_generate_options_default(void);
 /* Compiles the model's graph for these sizes, unless that was done before, and packs weights that are not packed yet.
@@ -187,12 +188,35 @@ RUNG_API RUNG_CHECKED rung_status rung_generator_log_probabilities(rung_generato
                                                                    const rung_log_probability **out_best,
                                                                    int64_t *out_count);
 
-/* Gives a slot more text to read before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they pass the context, which
+/* Gives a slot more text to read behind what it holds, before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they pass the context, which
  * with `shift` no text does. */
 RUNG_API RUNG_CHECKED rung_status rung_generator_prompt(rung_generator *generator, int32_t slot, const int32_t *ids,
                                                         size_t count);
 /* Forgets what a slot holds, so that it can begin another text. */
 RUNG_API RUNG_CHECKED rung_status rung_generator_reset(rung_generator *generator, int32_t slot);
+/* The slot's whole text becomes these ids: the longest beginning that it holds already is kept, everything else is
+ * forgotten, the rest is read. The last id is always read again, since a token follows from it. What a shift has moved is
+ * not kept, nor anything where a window no longer holds what the kept part needs. The tokens are those of a fresh slot.
+ * out_kept NULL allowed. RUNG_OUT_OF_RANGE as for rung_generator_prompt, with nothing changed. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_set_text(rung_generator *generator, int32_t slot, const int32_t *ids,
+                                                          size_t count, size_t *out_kept);
+/* Keeps the first `length` positions of what a slot holds; nothing waits to be read then, and the slot rests until it
+ * gets a prompt. RUNG_UNSUPPORTED where a window no longer holds what would be needed. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_truncate(rung_generator *generator, int32_t slot, int64_t length);
+/* Slot `to` holds the first `length` positions of slot `from`, instead of what it held; otherwise as above. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_copy(rung_generator *generator, int32_t to, int32_t from,
+                                                      int64_t length);
+/* Ids that a slot holds, oldest first; -1 for positions that were put into its state by hand. Borrowed until the next
+ * call. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_ids(rung_generator *generator, int32_t slot, const int32_t **out_ids,
+                                                     size_t *out_count);
+/* A conversation in a file: ids, what still waits to be read, keys and values (docs/formats.md). Written beside its name
+ * and renamed. Restored into any slot of a generator of the same model and type of keys and values, on any instruction
+ * set, it goes on as it would have; sampling is not in it. A damaged file, another model's, or one with more positions
+ * than the context is refused before anything changes. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_save(rung_generator *generator, int32_t slot, const char *path);
+RUNG_API RUNG_CHECKED rung_status rung_generator_restore(rung_generator *generator, int32_t slot,
+                                                         const rung_source *source);
 /* A slot rests: it takes part in no step until it gets a prompt. */
 RUNG_API void rung_generator_pause(rung_generator *generator, int32_t slot);
 
@@ -212,10 +236,15 @@ RUNG_API RUNG_CHECKED rung_status rung_generator_step(rung_generator *generator,
 RUNG_API RUNG_CHECKED rung_status rung_generator_run(rung_generator *generator, const rung_rows *rows, int32_t count,
                                                      const int32_t *ids, const int32_t *wanted, int32_t wanted_count,
                                                      const float **out_logits);
+/* Hidden states of the last run (rows of `width` floats, behind the final norm: what logits are made from), one row for
+ * each wanted one; after a step one for each token that it gave, in their order. Borrowed until the next run.
+ * RUNG_UNSUPPORTED without options.hidden. */
+RUNG_API RUNG_CHECKED rung_status rung_generator_hidden(rung_generator *generator, const float **out_rows,
+                                                        int32_t *out_count);
 RUNG_API int64_t rung_generator_length(const rung_generator *generator, int32_t slot);
 RUNG_API rung_context *rung_generator_context(rung_generator *generator); /* for tracing and cancelling; borrowed */
-/* For copying prefixes from slot to slot, saving and restoring: a slot goes on behind what its sequence holds then, by
- * what it is given to read. rung_generator_reset a slot before its sequence is replaced. Borrowed. */
+/* For what the calls above do not do: a slot goes on behind what its sequence holds, by what it is given to read.
+ * rung_generator_reset a slot before its sequence is replaced by hand. Borrowed. */
 RUNG_API rung_state *rung_generator_state(rung_generator *generator);
 RUNG_API const rung_program *rung_generator_program(const rung_generator *generator);
 RUNG_API const char *rung_generator_message(const rung_generator *generator);

@@ -77,13 +77,14 @@ static rung_status fill(rung_generator *g, rung_error *error) {
   const rung_generate_options *o = &g->options;
   const int64_t long_above = g->model->config.rope.long_above;
   const rung_compile_key key = {
-      .kv = o->kv, .long_context = long_above && o->context > long_above, .threads = o->threads};
+      .kv = o->kv, .hidden = o->hidden, .long_context = long_above && o->context > long_above, .threads = o->threads};
   RUNG_TRY(rung_model_template(g->model, &key, error, &g->template_));
   g->logits = o->logits ? o->logits : o->sequences;
   RUNG_TRY(rung_model_program(g->model, g->template_, o->chunk, o->sequences, g->logits, error, &g->program));
   g->in_ids = rung_program_find_input(g->program, "ids");
   g->in_wanted = rung_program_find_input(g->program, "wanted");
   g->out_logits = rung_program_find_output(g->program, "logits");
+  g->out_hidden = o->hidden ? rung_program_find_output(g->program, "hidden") : -1;
   RUNG_TRY(make_state(g, error));
   return make_sequences(g, error);
 }
@@ -183,11 +184,27 @@ rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t
   if (!status && wanted_count) memcpy(in, wanted, (size_t)wanted_count * sizeof *wanted);
   if (!status) status = rung_context_run(g->context);
   g->runs++;
+  g->hidden_rows = status ? 0 : wanted_count;
   rung_tensor logits = {0};
   if (!status && wanted_count) status = rung_context_output(g->context, g->out_logits, &logits);
   if (status) return rung_fail(&g->error, status, "%s", rung_context_message(g->context));
   for (int32_t i = 0; i < count; ids += rows[i++].count) rung_slot_read(g, rows[i].slot, ids, (size_t)rows[i].count);
   if (out_logits) *out_logits = logits.data;
+  return RUNG_OK;
+}
+
+rung_status rung_generator_hidden(rung_generator *g, const float **out_rows, int32_t *out_count) {
+  if (!g || !out_rows || !out_count) return RUNG_INVALID_ARGUMENT;
+  g->error = (rung_error){0};
+  if (!g->options.hidden)
+    return rung_fail(&g->error, RUNG_UNSUPPORTED, "hidden states: the generator was made without options.hidden");
+  rung_tensor hidden = {0};
+  if (g->hidden_rows) {
+    const rung_status status = rung_context_output(g->context, g->out_hidden, &hidden);
+    if (status) return rung_fail(&g->error, status, "%s", rung_context_message(g->context));
+  }
+  *out_rows = hidden.data;
+  *out_count = g->hidden_rows;
   return RUNG_OK;
 }
 

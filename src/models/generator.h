@@ -37,7 +37,8 @@ struct rung_generator {
   rung_context *context;
   rung_generate_options options;
   int64_t logits;
-  int in_ids, in_wanted, out_logits;
+  int in_ids, in_wanted, out_logits, out_hidden;
+  int32_t hidden_rows; /* of the last run */
   rung_sequence *sequence;
   rung_rows *rows; /* scratch of a step */
   int32_t *ids, *wanted;
@@ -59,6 +60,9 @@ void rung_slot_read(rung_generator *generator, int32_t slot, const int32_t *ids,
 /* Positions [keep, keep + count) were forgotten. */
 void rung_slot_shifted(rung_generator *generator, int32_t slot, size_t keep, size_t count);
 rung_status rung_slot_pick(rung_generator *generator, int32_t slot, const float *logits, int32_t *out_id);
+
+rung_status rung_slot_reserve(rung_generator *generator, rung_id_list *list, size_t count, rung_error *error);
+rung_status rung_slot_check_ids(rung_generator *generator, const int32_t *ids, size_t count);
 
 /* breakers.c: DRY's breakers from texts, which a vocabulary may cut in many ways. texts NULL: the usual ones. */
 rung_status rung_breakers_of_texts(rung_model *model, const char *const *texts, size_t count, rung_error *error,

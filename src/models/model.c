@@ -68,6 +68,7 @@ static rung_status build(rung_model *m, const rung_compile_key *key, rung_error 
   const rung_gather_attrs gather = {.axis = 0};
   const rung_value last = rung_graph_op(g, &rung_op_gather, (rung_value[]){hidden, which}, 2, &gather);
   rung_graph_output(g, "logits", rung_head(&b, last));
+  if (key->hidden) rung_graph_output(g, "hidden", last);
   if (rung_graph_status(g)) {
     const rung_status status = rung_fail(error, rung_graph_status(g), "%s", rung_graph_message(g));
     rung_graph_destroy(g);
@@ -79,7 +80,7 @@ static rung_status build(rung_model *m, const rung_compile_key *key, rung_error 
 
 static bool same_key(const rung_compile_key *a, const rung_compile_key *b) {
   return a->encoder == b->encoder && a->kv == b->kv && a->pooling == b->pooling && a->unit_length == b->unit_length &&
-         a->dims == b->dims && a->threads == b->threads && a->long_context == b->long_context;
+         a->dims == b->dims && a->threads == b->threads && a->long_context == b->long_context && a->hidden == b->hidden;
 }
 
 rung_status rung_model_template(rung_model *m, const rung_compile_key *key, rung_error *error,

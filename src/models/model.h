@@ -27,6 +27,7 @@ typedef struct rung_planned {
 typedef struct rung_compile_key {
   bool encoder;         /* vectors, not text */
   rung_type kv;         /* of generators */
+  bool hidden;          /* generators that give hidden rows as well */
   bool long_context;    /* longer than short rotary factors are for */
   rung_pooling pooling; /* of encoders, all three resolved */
   rung_unit_length unit_length;

@@ -17,7 +17,7 @@ rung_status rung_slot_check(rung_generator *g, int32_t slot) {
 
 /* ---- lists of ids */
 
-static rung_status reserve(rung_generator *g, rung_id_list *list, size_t count, rung_error *error) {
+rung_status rung_slot_reserve(rung_generator *g, rung_id_list *list, size_t count, rung_error *error) {
   void *array = list->id;
   if (!rung_host_grow(g->host, &array, &list->capacity, count, sizeof *list->id))
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "prompt: out of memory for %zu ids", count);
@@ -32,7 +32,7 @@ static void free_list(rung_generator *g, rung_id_list *list) {
 rung_status rung_slot_sync(rung_generator *g, int32_t slot, size_t more) {
   rung_sequence *s = &g->sequence[slot];
   const size_t length = (size_t)rung_state_length(g->state, slot);
-  RUNG_TRY(reserve(g, &s->held, length + more, &g->error));
+  RUNG_TRY(rung_slot_reserve(g, &s->held, length + more, &g->error));
   for (size_t i = s->held.count; i < length; i++) s->held.id[i] = -1;
   s->held.count = length;
   if (s->plain > length) s->plain = length;
@@ -160,7 +160,7 @@ rung_status rung_generator_log_probabilities(rung_generator *g, int32_t slot, do
 
 /* ---- prompts */
 
-static rung_status check_ids(rung_generator *g, const int32_t *ids, size_t count) {
+rung_status rung_slot_check_ids(rung_generator *g, const int32_t *ids, size_t count) {
   if (count && !ids) return rung_fail(&g->error, RUNG_INVALID_ARGUMENT, "prompt: no ids");
   for (size_t i = 0; i < count; i++)
     if (ids[i] < 0 || ids[i] >= g->model->config.vocabulary)
@@ -172,7 +172,7 @@ static rung_status check_ids(rung_generator *g, const int32_t *ids, size_t count
 rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t *ids, size_t count) {
   RUNG_TRY(rung_slot_check(g, slot));
   rung_sequence *s = &g->sequence[slot];
-  RUNG_TRY(check_ids(g, ids, count));
+  RUNG_TRY(rung_slot_check_ids(g, ids, count));
   const size_t left = s->pending.count - s->read;
   const uint64_t total = (uint64_t)rung_state_length(g->state, slot) + left + count;
   if (total > (uint64_t)g->options.context && !g->options.shift)
@@ -182,7 +182,7 @@ rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t
   if (left && s->read) memmove(s->pending.id, s->pending.id + s->read, left * sizeof *ids);
   s->pending.count = left;
   s->read = 0;
-  RUNG_TRY(reserve(g, &s->pending, left + count, &g->error));
+  RUNG_TRY(rung_slot_reserve(g, &s->pending, left + count, &g->error));
   if (count) memcpy(s->pending.id + left, ids, count * sizeof *ids);
   s->pending.count = left + count;
   s->live = s->pending.count > 0;

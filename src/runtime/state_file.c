@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/map_file.h"
 #include "runtime/runtime.h"
+#include "runtime/state_save.h"
 
 enum { VERSION = 1, ROWS = RUNG_KV_BLOCK, PIECE = 1 << 20, HASH = 16, FRONT = 24 };
 static const char magic[8] = {'r', 'u', 'n', 'g', 's', 't', 'a', 't'};
@@ -149,6 +150,11 @@ static rung_status write_to(rung_state *s, int32_t slot, sink *to) {
   const rung_status status = put_all(s, &part, rows, to);
   rung_host_free(s->host, RUNG_MEMORY_host, rows, piece_bytes(s));
   return status;
+}
+
+rung_status rung_state_save_to(rung_state *s, int32_t slot, rung_writer *writer, rung_error *error) {
+  sink to = {.writer = writer, .error = error};
+  return write_to(s, slot, &to);
 }
 
 rung_status rung_state_save(rung_state *s, int32_t slot, const char *path, rung_error *error) {
