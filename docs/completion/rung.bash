@@ -3,7 +3,7 @@ _rung() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env compile graph cache --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env compile graph cache perplexity --help --version" -- "$word"))
     return
   fi
   case $command:$before in
@@ -136,6 +136,19 @@ _rung() {
     graph:--quant) words="fast exact" ;;
     cache:--dir) compopt -o default; return ;;
     cache:--max) return ;;
+    perplexity:--model|perplexity:-m) compopt -o default; return ;;
+    perplexity:--file|perplexity:-f) compopt -o default; return ;;
+    perplexity:--ids) compopt -o default; return ;;
+    perplexity:--ctx-size|perplexity:-c) return ;;
+    perplexity:--ubatch) return ;;
+    perplexity:--kv) words="f16 f32 bf16" ;;
+    perplexity:--store) compopt -o default; return ;;
+    perplexity:--threads|perplexity:-t) return ;;
+    perplexity:--device) words="cpu ref" ;;
+    perplexity:--precision) words="f32" ;;
+    perplexity:--quant) words="fast exact" ;;
+    perplexity:--memory) return ;;
+    perplexity:--trace) compopt -o default; return ;;
   esac
   if [ -z "$words" ]; then
     case $command in
@@ -150,6 +163,7 @@ _rung() {
       compile) words=" --model -m --ubatch --kv --output -o --ceiling --target --pack --weights --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       graph) words=" --model -m --ubatch --kv --output -o --svg --source --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       cache) words=" --dir --max --json --verbose -v --quiet -q --help -h --version" ;;
+      perplexity) words=" --model -m --file -f --ids --ctx-size -c --ubatch --kv --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))

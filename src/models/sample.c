@@ -159,29 +159,38 @@ static double uniform_of(uint32_t low, uint32_t high) {
   return (double)((((uint64_t)high << 32) | low) >> 11) * 0x1p-53;
 }
 
-rung_status rung_sampler_pick(rung_sampler *sampler, const rung_sample_input *input, void *scratch, rung_error *error,
-                              int32_t *out_id) {
+static bool uses_random(const rung_sample_options *o) { return o->temperature > 0 || rung_step_xtc.active(o); }
+
+rung_status rung_sampler_race(const rung_sampler *sampler, const rung_sample_input *input, void *scratch,
+                              rung_error *error, rung_race *r, double *out_uniform) {
   const rung_sample_options *o = &sampler->options;
   const int64_t count = input->count;
   if (count > INT32_MAX) return rung_fail(error, RUNG_OUT_OF_RANGE, "logits: %lld in a row", (long long)count);
   if (count <= 0) return none_left(count, error);
   const layout l = lay_out(sampler, count, input->id_count);
-  rung_race r = {.sampler = sampler, .input = input, .row = input->logits, .floor = -FLT_MAX, .chosen = -1};
+  *r = (rung_race){.sampler = sampler, .input = input, .row = input->logits, .floor = -FLT_MAX, .chosen = -1};
   if (l.copy) {
-    r.row = r.copy = scratch;
-    memcpy(r.copy, input->logits, (size_t)count * sizeof *r.copy);
+    r->row = r->copy = scratch;
+    memcpy(r->copy, input->logits, (size_t)count * sizeof *r->copy);
   }
-  if (l.work_bytes) r.work = (int64_t *)(void *)((char *)scratch + l.copy_bytes);
-  if (l.left_bytes) r.left = (rung_candidate *)(void *)((char *)scratch + l.copy_bytes + l.work_bytes);
-  const bool random = o->temperature > 0 || rung_step_xtc.active(o);
+  if (l.work_bytes) r->work = (int64_t *)(void *)((char *)scratch + l.copy_bytes);
+  if (l.left_bytes) r->left = (rung_candidate *)(void *)((char *)scratch + l.copy_bytes + l.work_bytes);
   uint32_t words[4] = {0};
-  if (random) rung_philox(o->seed, sampler->drawn, words);
-  r.xtc_uniform = uniform_of(words[2], words[3]);
-  RUNG_TRY(run_chain(&r, error));
+  if (uses_random(o)) rung_philox(o->seed, sampler->drawn, words);
+  *out_uniform = uniform_of(words[0], words[1]);
+  r->xtc_uniform = uniform_of(words[2], words[3]);
+  return run_chain(r, error);
+}
+
+rung_status rung_sampler_pick(rung_sampler *sampler, const rung_sample_input *input, void *scratch, rung_error *error,
+                              int32_t *out_id) {
+  const rung_sample_options *o = &sampler->options;
+  rung_race r;
+  double uniform;
+  RUNG_TRY(rung_sampler_race(sampler, input, scratch, error, &r, &uniform));
   if (r.chosen < 0) {
-    r.chosen =
-        o->temperature > 0 ? rung_race_draw(&r, o->temperature, uniform_of(words[0], words[1])) : rung_race_best(&r);
-    sampler->drawn += random;
+    r.chosen = o->temperature > 0 ? rung_race_draw(&r, o->temperature, uniform) : rung_race_best(&r);
+    sampler->drawn += uses_random(o);
   }
   *out_id = r.chosen;
   return RUNG_OK;

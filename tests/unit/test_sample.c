@@ -268,7 +268,7 @@ static void test_distributions(void) {
   all.xtc_threshold = 0.04;
   all.bias = bias + 1;
   all.biases = 2;
-  chi_square(&all, row, MOST, text, n);
+  chi_square(&all, row, 1000, text, n);
 }
 
 static void test_seeds_repeat(void) {

@@ -8,8 +8,9 @@
 #include "help.h"
 
 static int (*const runs[CLI_COMMANDS])(cli_session *) = {
-    [CLI_GENERATE] = cli_generate, [CLI_TOKENIZE] = cli_tokenize, [CLI_LOGITS] = cli_logits, [CLI_RUN] = cli_run,
-    [CLI_INSPECT] = cli_inspect,   [CLI_BENCH] = cli_bench,       [CLI_EMBED] = cli_embed,   [CLI_ENV] = cli_env,
+    [CLI_GENERATE] = cli_generate, [CLI_TOKENIZE] = cli_tokenize, [CLI_LOGITS] = cli_logits,
+    [CLI_RUN] = cli_run,           [CLI_INSPECT] = cli_inspect,   [CLI_BENCH] = cli_bench,
+    [CLI_EMBED] = cli_embed,       [CLI_ENV] = cli_env,           [CLI_PERPLEXITY] = cli_perplexity,
     [CLI_COMPILE] = cli_compile,   [CLI_GRAPH] = cli_graph,       [CLI_CACHE] = cli_cache,
 };
 

@@ -55,7 +55,16 @@ const cli_command cli_commands[CLI_COMMANDS] = {
                  "rung env\n"
                  "RUNG_MAX_ISA=avx2 rung env --json"},
     [CLI_CHAT] = {"chat", "interactive conversation", NULL, NULL},
-    [CLI_PERPLEXITY] = {"perplexity", "perplexity of a text", NULL, NULL},
+    [CLI_PERPLEXITY] =
+        {"perplexity", "perplexity of a text",
+         "Cuts the text into windows of -c tokens; what is left over at the end is not read. Each window begins anew,\n"
+         "with the begin token in place of its first one where the vocabulary has texts begin so. Scored are the "
+         "tokens\n"
+         "of its second half: of c tokens the positions c/2 to c-2 foretell the one behind them. Printed is the "
+         "exponential\n"
+         "of the mean of -ln p, and one standard error. That is how llama.cpp's tool counts, which wants two windows.",
+         "rung perplexity -m model.gguf -f text.txt -c 512\n"
+         "rung perplexity -m model.gguf -f text.txt --quant exact --kv f32 --json"},
     [CLI_COMPILE] = {"compile", "writes a compiled file",
                      "Optimises a text graph or a model and writes it with its ceiling: rung run then loads it and\n"
                      "compiles nothing. With --pack the file holds its weights too, packed, and needs nothing else.\n"
@@ -93,11 +102,12 @@ enum {
   COMPILE = BIT(COMPILE),
   GRAPH = BIT(GRAPH),
   CACHE = BIT(CACHE),
-  TEXTS = GENERATE | LOGITS,                                      /* read a prompt */
-  MODELS = GENERATE | LOGITS | INSPECT | BENCH | COMPILE | GRAPH, /* compile a language model */
+  PERPLEXITY = BIT(PERPLEXITY),
+  TEXTS = GENERATE | LOGITS,                                                   /* read a prompt */
+  MODELS = GENERATE | LOGITS | PERPLEXITY | INSPECT | BENCH | COMPILE | GRAPH, /* compile a language model */
   GRAPHS = MODELS | RUNS | EMBED,
   OPENS = GRAPHS | TOKENIZE,
-  STORES = GENERATE | LOGITS | BENCH | EMBED | RUNS,
+  STORES = GENERATE | LOGITS | PERPLEXITY | BENCH | EMBED | RUNS,
   EVERY = OPENS | ENVIRONMENT | CACHE
 };
 
@@ -108,6 +118,9 @@ const cli_flag cli_flags[] = {
     {TEXTS, 0, "--prompt", "-p", CLI_TEXT, "TEXT", PLACE(prompts), .repeat = true, .doc = "a prompt; given several times: several sequences"},
     {TEXTS, 0, "--file", "-f", CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a prompt from a file, byte for byte; - is standard input"},
     {TEXTS, 0, "--ids", NULL, CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a prompt as ids; needs no tokeniser"},
+    {PERPLEXITY, 0, "--file", "-f", CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "the text; - is standard input. Special tokens in it are plain text"},
+    {PERPLEXITY, 0, "--ids", NULL, CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "the text as ids"},
+    {PERPLEXITY, 0, "--ctx-size", "-c", CLI_COUNT, "N", PLACE(context), .lo = 0, .hi = 1 << 30, .doc = "tokens of a window; 0: 512"},
     {BENCH, 0, "--prompt", "-p", CLI_LIST, "N,N", PLACE(prompt_sizes), .lo = 1, .hi = 1 << 24, .standard = "512", .doc = "sizes of prompts, in tokens"},
     {GENERATE, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = -1, .hi = 1e9, .standard = "-1", .doc = "most tokens to make; -1: until the text or the context ends"},
     {BENCH, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = 0, .hi = 1e6, .standard = "128", .doc = "tokens to decode; 0: none"},
@@ -188,8 +201,8 @@ const cli_flag cli_flags[] = {
     {GRAPHS, 0, "--precision", NULL, CLI_CHOICE, "f32", "f16|bf16|mixed", PLACE(precision), .standard = "f32", .doc = "of activations"},
     {GRAPHS, 0, "--quant", NULL, CLI_CHOICE, "fast|exact", PLACE(quant), .standard = "fast", .doc = "meet quantised weights with 8-bit activations, or with f32"},
     {OPENS, 0, "--no-map", NULL, CLI_SWITCH, .value = NULL, PLACE(no_map), .doc = "read the file into memory instead of mapping it"},
-    {GENERATE | LOGITS | BENCH | RUNS | EMBED, 0, "--memory", NULL, CLI_BYTES, "BYTES", PLACE(memory), .doc = "budget, e.g. 512M; default: what the system leaves"},
-    {GENERATE | LOGITS | BENCH | RUNS | EMBED, 0, "--trace", NULL, CLI_TEXT, "FILE", PLACE(trace), .doc = "write a trace for Perfetto or chrome://tracing; default: RUNG_TRACE"},
+    {STORES, 0, "--memory", NULL, CLI_BYTES, "BYTES", PLACE(memory), .doc = "budget, e.g. 512M; default: what the system leaves"},
+    {STORES, 0, "--trace", NULL, CLI_TEXT, "FILE", PLACE(trace), .doc = "write a trace for Perfetto or chrome://tracing; default: RUNG_TRACE"},
     {EVERY, 0, "--json", NULL, CLI_SWITCH, .value = NULL, PLACE(json), .doc = "one JSON object per result"},
     {EVERY, 0, "--verbose", "-v", CLI_SWITCH, .value = NULL, PLACE(verbose), .doc = "say more on standard error"},
     {EVERY, 0, "--quiet", "-q", CLI_SWITCH, .value = NULL, PLACE(quiet), .doc = "nothing on standard error but errors"},

@@ -29,8 +29,8 @@ typedef enum cli_command_id {
   CLI_COMPILE,
   CLI_GRAPH,
   CLI_CACHE,
-  CLI_CHAT, /* from here on: known by name, not there yet */
   CLI_PERPLEXITY,
+  CLI_CHAT, /* from here on: known by name, not there yet */
   CLI_QUANTIZE,
   CLI_CONVERT,
   CLI_COMMANDS
