@@ -14,7 +14,7 @@ _rung() {
     generate:--predict|generate:-n) return ;;
     generate:--ctx-size|generate:-c) return ;;
     generate:--ubatch) return ;;
-    generate:--kv) words="f16 f32 bf16" ;;
+    generate:--kv) words="f16 f32 bf16 q8_0" ;;
     generate:--temp) return ;;
     generate:--top-k) return ;;
     generate:--top-p) return ;;
@@ -50,7 +50,7 @@ _rung() {
     logits:--file|logits:-f) compopt -o default; return ;;
     logits:--ids) compopt -o default; return ;;
     logits:--ubatch) return ;;
-    logits:--kv) words="f16 f32 bf16" ;;
+    logits:--kv) words="f16 f32 bf16 q8_0" ;;
     logits:--output|logits:-o) compopt -o default; return ;;
     logits:--store) compopt -o default; return ;;
     logits:--threads|logits:-t) return ;;
@@ -91,7 +91,7 @@ _rung() {
     inspect:--model|inspect:-m) compopt -o default; return ;;
     inspect:--ctx-size|inspect:-c) return ;;
     inspect:--ubatch) return ;;
-    inspect:--kv) words="f16 f32 bf16" ;;
+    inspect:--kv) words="f16 f32 bf16 q8_0" ;;
     inspect:--bind) return ;;
     inspect:--threads|inspect:-t) return ;;
     inspect:--device) words="cpu ref" ;;
@@ -103,7 +103,7 @@ _rung() {
     bench:--sequences) return ;;
     bench:--ctx-size|bench:-c) return ;;
     bench:--ubatch) return ;;
-    bench:--kv) words="f16 f32 bf16" ;;
+    bench:--kv) words="f16 f32 bf16 q8_0" ;;
     bench:--bind) return ;;
     bench:--store) compopt -o default; return ;;
     bench:--weights) compopt -o default; return ;;
@@ -117,7 +117,7 @@ _rung() {
     env:--threads|env:-t) return ;;
     compile:--model|compile:-m) compopt -o default; return ;;
     compile:--ubatch) return ;;
-    compile:--kv) words="f16 f32 bf16" ;;
+    compile:--kv) words="f16 f32 bf16 q8_0" ;;
     compile:--output|compile:-o) compopt -o default; return ;;
     compile:--ceiling) return ;;
     compile:--target) words="native base avx2 avx512 neon" ;;
@@ -128,7 +128,7 @@ _rung() {
     compile:--quant) words="fast exact" ;;
     graph:--model|graph:-m) compopt -o default; return ;;
     graph:--ubatch) return ;;
-    graph:--kv) words="f16 f32 bf16" ;;
+    graph:--kv) words="f16 f32 bf16 q8_0" ;;
     graph:--output|graph:-o) compopt -o default; return ;;
     graph:--threads|graph:-t) return ;;
     graph:--device) words="cpu ref" ;;
@@ -141,7 +141,7 @@ _rung() {
     perplexity:--ids) compopt -o default; return ;;
     perplexity:--ctx-size|perplexity:-c) return ;;
     perplexity:--ubatch) return ;;
-    perplexity:--kv) words="f16 f32 bf16" ;;
+    perplexity:--kv) words="f16 f32 bf16 q8_0" ;;
     perplexity:--store) compopt -o default; return ;;
     perplexity:--threads|perplexity:-t) return ;;
     perplexity:--device) words="cpu ref" ;;

@@ -94,7 +94,7 @@ typedef struct rung_generate_options {
   int32_t sequences; /* slots; default 1 */
   int64_t context;   /* positions of each; 0: the smaller of the model's and 4096. At least 1 */
   int64_t chunk;     /* most rows of one run; default 512 */
-  rung_type kv;      /* F32, F16 or BF16; default F16 */
+  rung_type kv;      /* F32, F16, BF16, or Q8_0 where the heads are multiples of 32; default F16 */
   int64_t logits;    /* most rows whose logits one run gives; 0: one for each sequence */
   int threads;       /* 0: the device's */
   /* What happens when a sequence has filled its context: nothing follows it (false), or the oldest half of what is behind

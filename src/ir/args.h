@@ -13,7 +13,7 @@
  * key[kv_heads][key_dim] then value[kv_heads][value_dim], as f32. */
 enum { RUNG_KV_BLOCK = 64 };
 typedef struct rung_kv_view {
-  rung_type type; /* f32, f16 or bf16 */
+  rung_type type; /* f32, f16, bf16 or q8_0 */
   int32_t kv_heads, key_dim, value_dim;
   int64_t window;        /* 0: all positions stay */
   int64_t capacity;      /* positions a sequence can reach */

@@ -28,8 +28,8 @@ static rung_status check_options(const rung_model *m, rung_generate_options *o, 
   if (o->chunk > RUNG_MAX_CHUNK)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: a chunk of %" PRId64 " rows; at most %d", o->chunk,
                      RUNG_MAX_CHUNK);
-  if (o->kv != RUNG_TYPE_F32 && o->kv != RUNG_TYPE_F16 && o->kv != RUNG_TYPE_BF16)
-    return rung_fail(error, RUNG_UNSUPPORTED, "generator: keys and values as %s; f32, f16 and bf16 are supported",
+  if (o->kv != RUNG_TYPE_F32 && o->kv != RUNG_TYPE_F16 && o->kv != RUNG_TYPE_BF16 && o->kv != RUNG_TYPE_Q8_0)
+    return rung_fail(error, RUNG_UNSUPPORTED, "generator: keys and values as %s; f32, f16, bf16 and q8_0 are supported",
                      rung_type_name(o->kv));
   if (o->logits < 0 || o->logits > o->chunk)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: logits of %" PRId64 " rows of %" PRId64, o->logits,

@@ -41,10 +41,19 @@ static rung_status infer_state(rung_infer *infer) {
   for (int axis = 0; axis < 3; axis++)
     if (rung_dim_is(infer->dims, type->extent[axis], 0))
       return rung_fail(infer->error, RUNG_OUT_OF_RANGE, "state \"%s\": extent %d is 0", attrs->name, axis);
-  if (type->type != RUNG_TYPE_F32 && type->type != RUNG_TYPE_F16 && type->type != RUNG_TYPE_BF16)
+  if (type->type != RUNG_TYPE_F32 && type->type != RUNG_TYPE_F16 && type->type != RUNG_TYPE_BF16 &&
+      type->type != RUNG_TYPE_Q8_0)
     return rung_fail(infer->error, RUNG_TYPE_MISMATCH,
-                     "state \"%s\": keys and values are kept as f32, f16 or bf16, not %s", attrs->name,
+                     "state \"%s\": keys and values are kept as f32, f16, bf16 or q8_0, not %s", attrs->name,
                      rung_type_name(type->type));
+  const int64_t block = rung_type_get(type->type)->block;
+  for (int axis = 1; axis < 3 && block > 1; axis++) {
+    int64_t dim = 0;
+    if (!rung_dims_is_constant(infer->dims, type->extent[axis], &dim) || dim % block)
+      return rung_fail(infer->error, RUNG_UNSUPPORTED, "state \"%s\": heads of %lld %s as %s, which has blocks of %lld",
+                       attrs->name, (long long)dim, axis == 1 ? "keys" : "values", rung_type_name(type->type),
+                       (long long)block);
+  }
   return RUNG_OK;
 }
 

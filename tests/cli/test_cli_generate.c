@@ -110,6 +110,17 @@ static void test_sampling(void) {
   EXPECT(2, "dry_breakers", "generate -m " LLAMA " -p Hello --dry-multiplier 1 --dry-sequence-breaker ''");
 }
 
+/* q8_0 where heads are whole blocks, else refused with both numbers. */
+static void test_kv_types(void) {
+  static const char *const types[] = {"f16", "f32", "bf16", "q8_0"};
+  for (size_t i = 0; i < RUNG_COUNT(types); i++) {
+    tool_result r = tool("generate -m " GEMMA " -p Hello -n 5 --temp 0 --kv %s", types[i]);
+    CHECK_EQ_I64(r.code, 0);
+    tool_free(&r);
+  }
+  EXPECT(4, "heads of 16 keys as q8_0, which has blocks of 32", "generate -m " LLAMA " -p Hello --kv q8_0");
+}
+
 static void test_logprobs(void) {
   tool_result r = tool("generate -m " LLAMA " -p Hello -n 3 --temp 0 --ignore-eos --logprobs 2 --json");
   CHECK_EQ_I64(r.code, 0);
@@ -188,6 +199,7 @@ int main(void) {
   RUN(test_sequences);
   RUN(test_json);
   RUN(test_sampling);
+  RUN(test_kv_types);
   RUN(test_logprobs);
   RUN(test_ends);
   RUN(test_streams);

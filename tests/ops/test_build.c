@@ -114,7 +114,7 @@ static void test_states(void) {
   g = new_graph();
   desc = (rung_state_desc){sizeof desc, RUNG_STATE_KV, RUNG_TYPE_I32, 3, {2, 64, 64}, 0};
   rung_graph_state(g, "kv", &desc);
-  check_fails(g, RUNG_TYPE_MISMATCH, "f16 or bf16, not i32");
+  check_fails(g, RUNG_TYPE_MISMATCH, "bf16 or q8_0, not i32");
   g = new_graph();
   rung_graph_state(g, "kv", NULL);
   check_fails(g, RUNG_INVALID_ARGUMENT, "state: no description");

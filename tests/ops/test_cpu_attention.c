@@ -269,7 +269,9 @@ static const setting settings[] = {{RUNG_TYPE_F16, 9, 3, 64, 64, 2304, 0, 0, 0},
                                    {RUNG_TYPE_F32, 1, 1, 1, 1, 192, 1, 0, 0},
                                    {RUNG_TYPE_F16, 50, 1, 8, 20, 128, 0, 0, 0},
                                    {RUNG_TYPE_BF16, 9, 3, 64, 64, 640, 0, 0, 0},
-                                   {RUNG_TYPE_BF16, 5, 1, 7, 33, 256, 64, 0, 5}};
+                                   {RUNG_TYPE_BF16, 5, 1, 7, 33, 256, 64, 0, 5},
+                                   {RUNG_TYPE_Q8_0, 9, 3, 64, 64, 640, 0, 0, 0},
+                                   {RUNG_TYPE_Q8_0, 5, 1, 32, 96, 256, 64, 0, 5}};
 
 static void test_against_reference(void) {
   for (size_t k = 0; k < RUNG_COUNT(settings); k++) {

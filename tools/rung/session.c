@@ -209,7 +209,7 @@ int cli_open_model(cli_session *s, rung_model **out_model, double *out_seconds) 
 
 rung_generate_options cli_generate_options(const cli_options *options) {
   rung_generate_options o = rung_generate_options_default();
-  static const rung_type kv[] = {RUNG_TYPE_F16, RUNG_TYPE_F32, RUNG_TYPE_BF16};
+  static const rung_type kv[] = {RUNG_TYPE_F16, RUNG_TYPE_F32, RUNG_TYPE_BF16, RUNG_TYPE_Q8_0};
   o.kv = kv[options->kv];
   o.context = options->context;
   if (options->ubatch) o.chunk = options->ubatch;

@@ -128,7 +128,7 @@ const cli_flag cli_flags[] = {
 
     {GENERATE | INSPECT | BENCH, 0, "--ctx-size", "-c", CLI_COUNT, "N", PLACE(context), .lo = 0, .hi = 1 << 30, .doc = "positions that a sequence can reach; 0: what the prompt needs, at least the smaller of the model's and 4096"},
     {MODELS, 0, "--ubatch", NULL, CLI_COUNT, "N", PLACE(ubatch), .lo = 0, .hi = 65536, .doc = "most tokens of a prompt in one run; 0: 512, logits 64"},
-    {MODELS, 0, "--kv", NULL, CLI_CHOICE, "f16|f32|bf16", "q8_0", PLACE(kv), .standard = "f16", .doc = "type of stored keys and values"},
+    {MODELS, 0, "--kv", NULL, CLI_CHOICE, "f16|f32|bf16|q8_0", NULL, PLACE(kv), .standard = "f16", .doc = "type of stored keys and values"},
 
     {GENERATE, 0, "--temp", NULL, CLI_NUMBER, "N", PLACE(temperature), .lo = 0, .hi = 1e6, .standard = "0.8", .doc = "temperature; 0: always the best token"},
     {GENERATE, 0, "--top-k", NULL, CLI_COUNT, "N", PLACE(top_k), .lo = 0, .hi = 1e9, .standard = "40", .doc = "only the N best tokens; 0: all"},
