@@ -55,7 +55,7 @@ class Model:
         directory = Path(directory)
         self.config = json.loads((directory / "config.json").read_text())
         weights = load_file(str(directory / "model.safetensors"))
-        prefix = {"bert": "bert.", "roberta": "roberta."}[self.config["model_type"]]
+        prefix = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta."}[self.config["model_type"]]
         self.weights = {k.removeprefix(prefix): v.astype(np.float64) for k, v in weights.items()}
         self.pooling, self.unit, self.longest = "mean", False, self.config["max_position_embeddings"]
         if (directory / "modules.json").exists():
@@ -77,7 +77,7 @@ class Model:
     def hidden(self, ids):
         """Rows of the last layer for one text."""
         w, c = self.weights, self.config
-        first = c["pad_token_id"] + 1 if c["model_type"] == "roberta" else 0
+        first = c["pad_token_id"] + 1 if c["model_type"].endswith("roberta") else 0
         heads, width = c["num_attention_heads"], c["hidden_size"]
         x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][first:first + len(ids)]
         x = self.norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")

@@ -8,6 +8,7 @@ Each is trained on a few words and puts together steps that real models use. rec
 makes of 10,000 strings with each.
 """
 import argparse
+import base64
 import random
 import sys
 from pathlib import Path
@@ -155,7 +156,68 @@ def unigram():
     return t
 
 
-MAKERS = {f.__name__: f for f in (pairs, llama3, digits, fallback, unknown, cased, words, unigram)}
+def precompiled():
+    """Unigram as XLM-RoBERTa has it. The table of replacements is left out of the file: splice() puts it in, from a vocabulary
+    that llama.cpp ships, here and in the tests."""
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Sequence([normalizers.Precompiled(list(charsmap())), normalizers.Replace(Regex(" {2,}"), " ")])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    t.decoder = decoders.Metaspace()
+    t.train_from_iterator(lines(), trainers.UnigramTrainer(
+        vocab_size=700, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], unk_token="<unk>", show_progress=False))
+    t.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    t.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
+    return t
+
+
+def charsmap():
+    """nmt_nfkc's table, as XLM-RoBERTa and T5 use it."""
+    import models as fetched  # scripts/models.py
+    from oracle.weights import Weights
+    folder = fetched.require("llama-cpp-src") / "vendor" / "llama.cpp" / "models"
+    return bytes(value & 255 for value in Weights(folder / "ggml-vocab-nomic-bert-moe.gguf").get("tokenizer.ggml.precompiled_charsmap"))
+
+
+LEFT_OUT = '"precompiled_charsmap":"%s"'
+
+
+def splice(text):
+    """The text of a file with its table of replacements in it."""
+    if LEFT_OUT % "" not in text:
+        return text
+    return text.replace(LEFT_OUT % "", LEFT_OUT % base64.b64encode(charsmap()).decode())
+
+
+def suffix():
+    """CLIP's: bytes, of which the last one of a word carries a mark."""
+    t = Tokenizer(models.BPE(unk_token="<|endoftext|>", end_of_word_suffix="</w>", fuse_unk=False))
+    t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()])
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    t.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    t.train_from_iterator(lines(), trainers.BpeTrainer(
+        vocab_size=1300, special_tokens=["<|startoftext|>", "<|endoftext|>"], show_progress=False, initial_alphabet=alphabet,
+        end_of_word_suffix="</w>"))
+    t.post_processor = processors.RobertaProcessing(("<|endoftext|>", 1), ("<|startoftext|>", 0), trim_offsets=False, add_prefix_space=False)
+    return t
+
+
+def level():
+    """WordLevel: whole words or nothing."""
+    vocab = {"[UNK]": 0}
+    for word in WORDS:
+        for piece in word.lower().replace("'", " ' ").split():
+            vocab.setdefault(piece, len(vocab))
+    t = Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
+    t.normalizer = normalizers.Lowercase()
+    t.pre_tokenizer = pre_tokenizers.Whitespace()
+    t.add_tokens([AddedToken("model ", normalized=True)])
+    return t
+
+
+MAKERS = {f.__name__: f for f in (pairs, llama3, digits, fallback, unknown, cased, words, unigram, precompiled, suffix, level)}
 
 
 def main():
@@ -165,7 +227,11 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in parser.parse_args().name or MAKERS:
         path = FOLDER / (name + ".json")
-        MAKERS[name]().save(str(path), pretty=False)
+        text = MAKERS[name]().to_str()
+        if name == "precompiled":
+            text = text.replace(LEFT_OUT % base64.b64encode(charsmap()).decode(), LEFT_OUT % "")
+            assert LEFT_OUT % "" in text
+        path.write_text(text, encoding="utf-8")
         print("%s: %d bytes" % (path.name, path.stat().st_size))
 
 

@@ -51,6 +51,12 @@ class Peer:
             raise RuntimeError("llama_tokenize wants %d tokens" % -count)
         return out[:count]
 
+    def controls(self):
+        """Ids of control and unknown tokens, which a text means only where its special tokens are parsed."""
+        attributes = self.c.LLAMA_TOKEN_ATTR_UNKNOWN | self.c.LLAMA_TOKEN_ATTR_CONTROL
+        return {i for i in range(self.c.llama_vocab_n_tokens(self.vocabulary))
+                if self.c.llama_vocab_get_attr(self.vocabulary, i) & attributes}
+
     def detokenize(self, ids, special=True):
         """Bytes of ids, nothing removed or cleaned up."""
         room = 64 + 64 * len(ids)

@@ -183,6 +183,7 @@ def json_texts():
 
 def record_json():
     from tokenizers import Tokenizer
+    from oracle import make_tokenizers
     folder = FOLDER / "json"
     texts = list(json_texts())
     (folder / "texts.bin").write_bytes(MAGIC + struct.pack("<I", len(texts)) + b"".join(
@@ -190,7 +191,7 @@ def record_json():
     files = {path.stem: path for path in sorted(folder.glob("*.json"))}
     files["minilm"] = Path(models.require("minilm")) / "tokenizer.json"
     for name, path in files.items():
-        tokenizer, body, spent = Tokenizer.from_file(str(path)), [], 0.0
+        tokenizer, body, spent = Tokenizer.from_str(make_tokenizers.splice(path.read_text(encoding="utf-8"))), [], 0.0
         tokenizer.no_padding()
         tokenizer.no_truncation()
         for text, flags in texts:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Write tiny random encoders as sentence-transformers lays them out, and the oracle's vectors.
 
-    tiny_encoders.py    writes tests/models/tiny/{bert,roberta,bert-plain}/, encoder.ids and ENCODER.vectors.npy
+    tiny_encoders.py    writes tests/models/tiny/{bert,roberta,bert-plain,xlm-roberta}/, encoder.ids and ENCODER.vectors.npy
 
 bert is f32 with everything in its folder, roberta f16 with other positions, pooling and activation, bert-plain bf16 without
-sentence-transformers' files and with names that have the prefix "bert.". bert has a WordPiece tokeniser of letters:
+sentence-transformers' files and with names that have the prefix "bert.". xlm-roberta is f32 and like roberta. bert has a WordPiece tokeniser of letters:
 encoder.txt are lines for it, encoder.cut.ids their ids cut to CUT by the tokenizers package. encoder.ids has one text a line, one of them
 without tokens. Vectors are <f8 [way, text, width] for the ways WAYS, those of fewer numbers filled up with zeros.
 """
@@ -30,7 +30,8 @@ WAYS = (dict(pooling="mean", unit=True), dict(pooling="cls_token", unit=False), 
         dict(pooling="lasttoken", unit=True, dims=12))
 CUT = 10
 LINES = ("the", "", "A singing cat, the dog.", "abcdefghijklmnop", "thing  \tthing", "[SEP] in a text", "\u00c9t\u00e9")
-ENCODERS = {"bert": ("bert", np.float32, ""), "roberta": ("roberta", np.float16, ""), "bert-plain": ("bert", ml_dtypes.bfloat16, "bert.")}
+ENCODERS = {"bert": ("bert", np.float32, ""), "roberta": ("roberta", np.float16, ""), "bert-plain": ("bert", ml_dtypes.bfloat16, "bert."),
+            "xlm-roberta": ("xlm-roberta", np.float32, "")}
 
 
 def tensors(name, model_type, dtype, prefix):
@@ -47,7 +48,7 @@ def tensors(name, model_type, dtype, prefix):
         vector(name, WIDTH)
     matrix("embeddings.word_embeddings", ROWS, WIDTH, 2.4)
     matrix("embeddings.position_embeddings", POSITIONS, WIDTH)
-    matrix("embeddings.token_type_embeddings", 1 if model_type == "roberta" else 2, WIDTH)
+    matrix("embeddings.token_type_embeddings", 1 if model_type.endswith("roberta") else 2, WIDTH)
     norm("embeddings.LayerNorm")
     for layer in range(LAYERS):
         p = "encoder.layer.%d." % layer
@@ -73,19 +74,19 @@ def write_folder(name, model_type, dtype, prefix):
     folder = TINY / name
     folder.mkdir(exist_ok=True)
     write(folder, "config.json", {
-        "architectures": ["RobertaModel" if model_type == "roberta" else "BertModel"], "model_type": model_type,
-        "hidden_act": "gelu_new" if model_type == "roberta" else "gelu", "hidden_size": WIDTH, "intermediate_size": FEED_FORWARD,
-        "layer_norm_eps": 1e-05 if model_type == "roberta" else 1e-12, "max_position_embeddings": POSITIONS, "num_attention_heads": HEADS,
-        "num_hidden_layers": LAYERS, "pad_token_id": 1 if model_type == "roberta" else 0, "position_embedding_type": "absolute",
-        "type_vocab_size": 1 if model_type == "roberta" else 2, "vocab_size": ROWS})
+        "architectures": [{"bert": "BertModel", "roberta": "RobertaModel", "xlm-roberta": "XLMRobertaModel"}[model_type]], "model_type": model_type,
+        "hidden_act": "gelu_new" if model_type.endswith("roberta") else "gelu", "hidden_size": WIDTH, "intermediate_size": FEED_FORWARD,
+        "layer_norm_eps": 1e-05 if model_type.endswith("roberta") else 1e-12, "max_position_embeddings": POSITIONS, "num_attention_heads": HEADS,
+        "num_hidden_layers": LAYERS, "pad_token_id": 1 if model_type.endswith("roberta") else 0, "position_embedding_type": "absolute",
+        "type_vocab_size": 1 if model_type.endswith("roberta") else 2, "vocab_size": ROWS})
     (folder / "model.safetensors").write_bytes(save(tensors(name, model_type, dtype, prefix), metadata={"format": "pt"}))
     if prefix:
         return folder
-    kinds = ["Transformer", "Pooling", "Normalize"][:2 if model_type == "roberta" else 3]
+    kinds = ["Transformer", "Pooling", "Normalize"][:2 if model_type.endswith("roberta") else 3]
     write(folder, "modules.json", [{"idx": i, "name": str(i), "path": ["", "1_Pooling", "2_Normalize"][i], "type": "sentence_transformers.models." + kind}
                                    for i, kind in enumerate(kinds)])
-    write(folder, "1_Pooling/config.json", {"word_embedding_dimension": WIDTH, "pooling_mode_cls_token": model_type == "roberta",
-                                            "pooling_mode_mean_tokens": model_type != "roberta", "pooling_mode_max_tokens": False,
+    write(folder, "1_Pooling/config.json", {"word_embedding_dimension": WIDTH, "pooling_mode_cls_token": model_type.endswith("roberta"),
+                                            "pooling_mode_mean_tokens": not model_type.endswith("roberta"), "pooling_mode_max_tokens": False,
                                             "pooling_mode_mean_sqrt_len_tokens": False})
     write(folder, "sentence_bert_config.json", {"max_seq_length": 130, "do_lower_case": False})
     return folder

@@ -218,13 +218,12 @@ static rung_status read_word_piece(rung_tokenizer_reader *r, rung_json model) {
 }
 
 static rung_status read_pairs(rung_tokenizer_reader *r, rung_json model) {
-  static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
   rung_json value;
-  for (size_t i = 0; i < RUNG_COUNT(affixes); i++) {
-    RUNG_TRY(rung_tokenizer_member(r, model, "model", affixes[i], RUNG_JSON_STRING, false, &value));
-    if (value.text && !rung_json_equals(value, ""))
-      return rung_fail(r->error, RUNG_UNSUPPORTED, "model: BPE with a %s", affixes[i]);
-  }
+  RUNG_TRY(rung_tokenizer_member(r, model, "model", "continuing_subword_prefix", RUNG_JSON_STRING, false, &value));
+  if (value.text && !rung_json_equals(value, ""))
+    return rung_fail(r->error, RUNG_UNSUPPORTED, "model: BPE with a continuing_subword_prefix");
+  RUNG_TRY(rung_tokenizer_member(r, model, "model", "end_of_word_suffix", RUNG_JSON_STRING, false, &value));
+  if (value.text) r->desc.word_suffix = rung_tokenizer_keep(r, value);
   double dropout = 0;
   RUNG_TRY(rung_tokenizer_member(r, model, "model", "dropout", RUNG_JSON_NUMBER, false, &value));
   if (value.text && (!rung_json_f64(value, &dropout) || dropout != 0))
@@ -234,6 +233,10 @@ static rung_status read_pairs(rung_tokenizer_reader *r, rung_json model) {
   RUNG_TRY(rung_tokenizer_flag(r, model, "model", "ignore_merges", false, &r->desc.ignore_merges));
   RUNG_TRY(read_unknown(r, model, ""));
   return rung_tokenizer_read_merges(r, model);
+}
+
+static rung_status read_word_level(rung_tokenizer_reader *r, rung_json model) {
+  return read_unknown(r, model, "<unk>");
 }
 
 static rung_status read_unigram(rung_tokenizer_reader *r, rung_json model) {
@@ -248,7 +251,8 @@ static const struct model {
   rung_status (*read)(rung_tokenizer_reader *r, rung_json model);
 } models[] = {{"BPE", "merges", RUNG_JSON_OBJECT, read_pairs},
               {"WordPiece", "max_input_chars_per_word", RUNG_JSON_OBJECT, read_word_piece},
-              {"Unigram", "unk_id", RUNG_JSON_ARRAY, read_unigram}};
+              {"Unigram", "unk_id", RUNG_JSON_ARRAY, read_unigram},
+              {"WordLevel", "unk_token", RUNG_JSON_OBJECT, read_word_level}};
 
 static rung_status find_model(rung_tokenizer_reader *r, rung_json model, const struct model **out) {
   char type[64] = "";
@@ -261,8 +265,8 @@ static rung_status find_model(rung_tokenizer_reader *r, rung_json model, const s
     *out = m;
     return RUNG_OK;
   }
-  return rung_fail(r->error, RUNG_UNSUPPORTED, "model: \"%s\" is not supported; there are: BPE, WordPiece, Unigram",
-                   type);
+  return rung_fail(r->error, RUNG_UNSUPPORTED,
+                   "model: \"%s\" is not supported; there are: BPE, WordPiece, WordLevel, Unigram", type);
 }
 
 static rung_status read_model(rung_tokenizer_reader *r, rung_json model) {

@@ -2,8 +2,9 @@
  * A tokeniser from Hugging Face's tokenizer.json: the same object that a GGUF file makes, and the same ids as the
  * `tokenizers` library.
  *
- * Read: the models WordPiece, BPE (byte-level or by characters, with byte_fallback and ignore_merges) and Unigram;
- * added tokens; the normalisers BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, Prepend;
+ * Read: the models WordPiece, WordLevel, BPE (byte-level or by characters, with byte_fallback, ignore_merges and
+ * end_of_word_suffix) and Unigram; added tokens; the normalisers BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, Strip,
+ * StripAccents, Replace, Prepend, Precompiled;
  * the pre-tokenisers BertPreTokenizer, ByteLevel, Split, Metaspace, Whitespace, WhitespaceSplit, Punctuation, Digits;
  * the post-processors TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel; the decoders WordPiece,
  * ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip; sequences of these. Anything else is UNSUPPORTED with its

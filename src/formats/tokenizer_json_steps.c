@@ -86,6 +86,40 @@ static rung_status read_prepend(rung_tokenizer_reader *r, rung_json object, cons
   return text(r, object, where, "prepend", true, &step->content);
 }
 
+static int base64_digit(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Base64 (RFC 4648) with its padding, in place. */
+static bool base64(char *text, size_t length, size_t *out_length) {
+  if (length % 4) return false;
+  size_t n = length;
+  while (n && length - n < 2 && text[n - 1] == '=') n--;
+  size_t to = 0;
+  uint32_t held = 0;
+  for (size_t i = 0; i < n; i++) {
+    const int digit = base64_digit(text[i]);
+    if (digit < 0) return false;
+    held = held << 6 | (uint32_t)digit;
+    if (i % 4) text[to++] = (char)(held >> (6 - 2 * (i % 4)) & 0xFF);
+  }
+  *out_length = to;
+  return true;
+}
+
+static rung_status read_precompiled(rung_tokenizer_reader *r, rung_json object, const char *where,
+                                    rung_text_step *step) {
+  RUNG_TRY(text(r, object, where, "precompiled_charsmap", true, &step->pattern));
+  char *data = r->store + (step->pattern.text - r->store);
+  step->flags |= RUNG_STEP_GRAPHEMES;
+  return base64(data, step->pattern.length, &step->pattern.length)
+             ? RUNG_OK
+             : rung_tokenizer_wrong(r, where, "the precompiled_charsmap is no base64");
+}
+
 static const row normalisers[] = {
     {"BertNormalizer", RUNG_NORMALISE_BERT, read_bert},
     {"NFC", RUNG_NORMALISE_NFC, NULL},
@@ -97,6 +131,7 @@ static const row normalisers[] = {
     {"StripAccents", RUNG_NORMALISE_STRIP_ACCENTS, NULL},
     {"Replace", RUNG_NORMALISE_REPLACE, read_replace},
     {"Prepend", RUNG_NORMALISE_PREPEND, read_prepend},
+    {"Precompiled", RUNG_NORMALISE_CHARSMAP, read_precompiled},
 };
 
 /* ---- pre-tokenisers ---- */

@@ -22,6 +22,10 @@ typedef struct bpe {
   bool by_steps, byte_level, byte_fallback, fuse_unknown;
   int32_t unknown;
   int32_t fallback[256]; /* <0x00> to <0xFF>; NONE where there is none */
+  /* The last character of a word, or its last byte, carries this in the vocabulary. */
+  char suffix[32];
+  size_t suffix_length;
+  int32_t last_bytes[256];
   /* Merge number r, best first, joins pairs[r] to results[r]. */
   uint32_t merges;
   pair *pairs;
@@ -142,9 +146,11 @@ static void find_bytes(bpe *b, const rung_vocab *vocab) {
   for (int byte = 0; byte < 256; byte++) {
     static const char digits[] = "0123456789ABCDEF";
     const char spelled[6] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
-    uint8_t text[4] = {(uint8_t)byte};
+    uint8_t text[4 + sizeof b->suffix] = {(uint8_t)byte};
     const int n = b->byte_level ? rung_utf8_write(rung_character_of_byte((uint8_t)byte), text) : 1;
     b->bytes[byte] = rung_vocab_find_word(vocab, (const char *)text, (size_t)n);
+    memcpy(text + n, b->suffix, b->suffix_length);
+    b->last_bytes[byte] = rung_vocab_find_word(vocab, (const char *)text, (size_t)n + b->suffix_length);
     b->fallback[byte] = rung_vocab_find_word(vocab, spelled, sizeof spelled);
   }
 }
@@ -163,6 +169,10 @@ static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *de
     b->byte_fallback = desc->byte_fallback;
     b->fuse_unknown = desc->fuse_unknown;
     b->unknown = (int32_t)desc->unknown;
+    if (desc->word_suffix.length > sizeof b->suffix || (desc->word_suffix.length && b->byte_fallback))
+      return rung_fail(error, RUNG_UNSUPPORTED, "model: BPE with a long end_of_word_suffix, or one and byte_fallback");
+    b->suffix_length = desc->word_suffix.length;
+    if (b->suffix_length) memcpy(b->suffix, desc->word_suffix.text, b->suffix_length);
   } else {
     RUNG_TRY(rung_pretokeniser_create(vocab->host, desc->pre, error, &b->cutter));
     b->byte_level = true;
@@ -211,6 +221,18 @@ static size_t fall_back(const bpe *b, const uint8_t *bytes, size_t length, int32
   return length;
 }
 
+/* The token of a character, or of a byte of the byte alphabet; `last`: of a word. */
+static int32_t character_token(const run *w, const char *text, size_t length, bool last) {
+  const bpe *b = w->b;
+  const uint8_t first = (uint8_t)text[0];
+  if (b->byte_level || first < 0x80) return last ? b->last_bytes[first] : b->bytes[first];
+  if (!last || !b->suffix_length) return rung_vocab_find_word(w->vocab, text, length);
+  char with[4 + sizeof b->suffix];
+  memcpy(with, text, length);
+  memcpy(with + length, b->suffix, b->suffix_length);
+  return rung_vocab_find_word(w->vocab, with, length + b->suffix_length);
+}
+
 /* The ids of a word before any merge, at most one a byte, two where bytes are spelled as characters. Order and fusing
  * of unknown tokens are those of Hugging Face's tokenizers. */
 static size_t spell(const run *w, const char *text, size_t length, int32_t *id) {
@@ -228,11 +250,7 @@ static size_t spell(const run *w, const char *text, size_t length, int32_t *id) 
     const size_t announced = b->byte_level ? 1 : rung_utf8_announced(first);
     step = announced < length - at ? announced : length - at;
     size_t bytes = step;
-    int32_t known = RUNG_TOKEN_NONE;
-    if (b->byte_level || first < 0x80)
-      known = b->bytes[first];
-    else
-      known = rung_vocab_find_word(w->vocab, text + at, step);
+    const int32_t known = character_token(w, text + at, step, at + step == length);
     if (known >= 0) {
       if (unknown >= 0) id[count++] = unknown;
       unknown = RUNG_TOKEN_NONE;

@@ -287,7 +287,8 @@ static rung_status cut_metaspace(piece *p, const stage *s) {
   rung_text *text = &p->w->text[p->stage];
   text->length = 0;
   const bool wanted = (step->flags & RUNG_STEP_PREFIX) || ((step->flags & RUNG_STEP_PREFIX_FIRST) && p->first);
-  if (wanted && p->text[0] != ' ' && !begins_with(p, step->content))
+  const bool there = p->text[0] == ' ' || begins_with(p, step->content);
+  if (wanted && (!there || (step->flags & RUNG_STEP_ALWAYS)))
     rung_text_add(text, step->content.text, step->content.length);
   size_t done = 0;
   for (const char *at; (at = memchr(p->text + done, ' ', p->length - done)) != NULL;) {

@@ -27,11 +27,11 @@ static void strip_space(rung_decoder *decoder, size_t before, rung_text *text) {
 static void add_by_steps(rung_decoder *decoder, uint32_t id, rung_text *text) {
   const rung_tokenizer *t = decoder->tokenizer;
   const rung_token_type type = rung_vocab_type(&t->vocab, id);
-  const bool special = type != RUNG_TOKEN_NORMAL && type != RUNG_TOKEN_USER_DEFINED;
+  const bool special = type == RUNG_TOKEN_CONTROL || type == RUNG_TOKEN_UNKNOWN || type == RUNG_TOKEN_UNDEFINED;
   if (special && !(decoder->flags & RUNG_DECODE_SPECIAL)) return;
   const size_t before = text->length;
   const rung_special_entry *entry = NULL;
-  if (type != RUNG_TOKEN_NORMAL) entry = rung_pipeline_normal(&t->pipeline, (int32_t)id);
+  if (special || type == RUNG_TOKEN_USER_DEFINED) entry = rung_pipeline_normal(&t->pipeline, (int32_t)id);
   const rung_slice stored = entry ? (rung_slice){entry->text, entry->length}
                                   : (rung_slice){rung_vocab_text(&t->vocab, id), t->vocab.spans[id].length};
   rung_detokenise(t->detokeniser, stored.text, stored.length, !decoder->begun, text);

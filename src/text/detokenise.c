@@ -127,17 +127,21 @@ static bool begins_with(const rung_text *text, size_t from, rung_slice what) {
   return text->length - from >= what.length && memcmp(text->data + from, what.text, what.length) == 0;
 }
 
+static void blank_before(rung_text *text, size_t from) {
+  rung_text_add(text, " ", 1);
+  if (text->failed) return;
+  memmove(text->data + from + 1, text->data + from, text->length - from - 1);
+  text->data[from] = ' ';
+}
+
 static void word_piece(const rung_text_step *step, rung_text *text, size_t from, bool first) {
-  if (!first) {
-    if (begins_with(text, from, step->pattern)) {
-      drop_front(text, from, step->pattern.length);
-    } else {
-      rung_text_add(text, " ", 1);
-      if (text->failed) return;
-      memmove(text->data + from + 1, text->data + from, text->length - from - 1);
-      text->data[from] = ' ';
-    }
-  }
+  const bool marked = begins_with(text, from, step->pattern);
+  bool apart = !marked;
+  if (step->flags & RUNG_STEP_BEGINS) /* and what is in brackets has no mark */
+    apart = marked || (text->data[from] == '[' && text->data[text->length - 1] == ']');
+  if (marked && (!first || (step->flags & RUNG_STEP_BEGINS))) drop_front(text, from, step->pattern.length);
+  if (apart && !first) blank_before(text, from);
+  if (text->failed) return;
   if (step->flags & RUNG_STEP_CLEAN_UP) clean_up(text, from);
 }
 

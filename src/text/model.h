@@ -31,6 +31,7 @@ extern const rung_text_model rung_text_model_bpe;       /* bpe.c */
 extern const rung_text_model rung_text_model_pairs;     /* bpe.c, by steps */
 extern const rung_text_model rung_text_model_unigram;   /* unigram.c */
 extern const rung_text_model rung_text_model_spm;       /* spm.c */
+extern const rung_text_model rung_text_model_wordlevel; /* wordlevel.c */
 extern const rung_text_model rung_text_model_wordpiece; /* wordpiece.c */
 
 #endif

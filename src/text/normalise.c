@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "text/charsmap.h"
 #include "text/regex.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -15,6 +16,7 @@
 typedef struct stage {
   rung_text_step step; /* its texts lie in the normaliser's copy */
   rung_regex *regex;
+  rung_charsmap map;
 } stage;
 
 struct rung_normaliser {
@@ -31,6 +33,7 @@ static const char what[] = "normalizer";
 
 static bool needs_utf8proc(const rung_text_step *step) {
   return (step->kind == RUNG_NORMALISE_BERT && (step->flags & RUNG_STEP_ACCENTS)) ||
+         (step->kind == RUNG_NORMALISE_CHARSMAP && (step->flags & RUNG_STEP_GRAPHEMES)) ||
          (step->kind >= RUNG_NORMALISE_NFC && step->kind <= RUNG_NORMALISE_NFKD);
 }
 
@@ -56,7 +59,10 @@ static rung_status fill(rung_normaliser *n, const rung_text_step *steps, size_t 
     s->step.content = keep(n, &used, steps[i].content);
     if (!RUNG_HAVE_UTF8PROC && needs_utf8proc(&s->step))
       return rung_fail(error, RUNG_UNSUPPORTED, "normalizer: %s needs utf8proc, which this build is without",
-                       s->step.kind == RUNG_NORMALISE_BERT ? "strip_accents" : "a normal form");
+                       s->step.kind == RUNG_NORMALISE_BERT       ? "strip_accents"
+                       : s->step.kind == RUNG_NORMALISE_CHARSMAP ? "Precompiled"
+                                                                 : "a normal form");
+    if (s->step.kind == RUNG_NORMALISE_CHARSMAP) RUNG_TRY(rung_charsmap_init(&s->map, s->step.pattern, error));
     if (s->step.kind != RUNG_NORMALISE_REPLACE) continue;
     if (!s->step.pattern.length) return rung_fail(error, RUNG_CORRUPT_FILE, "normalizer: Replace of an empty pattern");
     if (s->step.flags & RUNG_STEP_REGEX)
@@ -371,6 +377,51 @@ static rung_status replace(pass *p) {
   return status;
 }
 
+/* The bytes of the first grapheme cluster, what a reader takes for one character. */
+static size_t grapheme(const pass *p, size_t from) {
+#if RUNG_HAVE_UTF8PROC
+  utf8proc_int32_t state = 0;
+  size_t at, next;
+  uint32_t before = character(p, from, &at);
+  for (; at < p->length; at = next) {
+    const uint32_t c = character(p, at, &next);
+    if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)before, (utf8proc_int32_t)c, &state)) break;
+    before = c;
+  }
+  return at - from;
+#else
+  return p->length - from;
+#endif
+}
+
+/* tokenizers asks the table for each cluster of fewer bytes than this as a whole, then for its characters, and takes
+ * the shortest text that the table has; SentencePiece takes the longest one at each place. */
+enum { SHORT_GRAPHEME = 6 };
+
+static rung_status charsmap(pass *p) {
+  const bool clusters = p->s->step.flags & RUNG_STEP_GRAPHEMES;
+  size_t cluster = 0; /* where the one under way ends */
+  for (size_t at = 0, next; at < p->length; at = next) {
+    rung_slice out = {p->text + at, 0};
+    (void)character(p, at, &next);
+    const size_t single = next - at, whole = clusters && at >= cluster ? grapheme(p, at) : 0;
+    if (whole) cluster = at + whole;
+    const bool as_whole = whole && whole < SHORT_GRAPHEME;
+    const size_t look = !clusters ? p->length - at : as_whole ? whole : single;
+    size_t taken = rung_charsmap_find(&p->s->map, p->text + at, look, !clusters, &out);
+    if (taken && as_whole)
+      next = at + whole;
+    else if (taken && !clusters)
+      next = at + taken;
+    else if (!taken && as_whole && whole > single)
+      taken = rung_charsmap_find(&p->s->map, p->text + at, single, false, &out);
+    if (!taken) out.length = next - at;
+    rung_text_add(p->out, out.text, out.length);
+    if (at < p->span) p->out_span = p->out->length;
+  }
+  return RUNG_OK;
+}
+
 static rung_status apply(pass *p) {
   const rung_text_step *step = &p->s->step;
   const bool plain = is_ascii(p->text, p->length);
@@ -394,6 +445,8 @@ static rung_status apply(pass *p) {
       break;
     case RUNG_NORMALISE_REPLACE:
       return replace(p);
+    case RUNG_NORMALISE_CHARSMAP:
+      return charsmap(p);
     case RUNG_NORMALISE_PREPEND:
       if (p->length) rung_text_add(p->out, step->content.text, step->content.length);
       p->out_span += p->out->length;

@@ -58,7 +58,8 @@ static rung_status sort_added(rung_pipeline *p, const rung_vocab *vocab, rung_sp
   size_t raw = 0, normal = p->added_count; /* from both ends */
   for (size_t i = 0; i < p->added_count; i++) {
     const uint32_t id = (uint32_t)p->added[i].id;
-    const rung_special_entry entry = {rung_vocab_text(vocab, id), vocab->spans[id].length, (int32_t)id, (uint32_t)i};
+    const rung_special_entry entry = {
+        .text = rung_vocab_text(vocab, id), .length = vocab->spans[id].length, .id = (int32_t)id, .order = (uint32_t)i};
     entries[p->added[i].normalised ? --normal : raw++] = entry;
   }
   RUNG_TRY(rung_special_init_list(&p->raw, p->host, entries, raw, error));
@@ -69,6 +70,7 @@ static rung_status sort_added(rung_pipeline *p, const rung_vocab *vocab, rung_sp
 rung_status rung_pipeline_init(rung_pipeline *p, const rung_vocab *vocab, const rung_tokenizer_desc *desc,
                                rung_error *error) {
   p->host = vocab->host;
+  p->repair_bytes = desc->by_types;
   RUNG_TRY(check_added(desc, error));
   if (desc->normaliser_count)
     RUNG_TRY(rung_normaliser_create(p->host, desc->normalisers, desc->normaliser_count, error, &p->normaliser));
@@ -178,8 +180,8 @@ static rung_status cut_raw(run *w, const char *text, size_t length, bool first) 
   return now.length ? take_out(w, &w->p->normal, now.text, now.length, first && kept) : RUNG_OK;
 }
 
-/* The text with U+FFFD for each sequence of bytes that cannot become a character. */
-static void repair(const uint8_t *bytes, size_t length, rung_text *out) {
+/* The text with U+FFFD for each sequence of bytes that cannot become a character, or for each of its bytes. */
+static void repair(const uint8_t *bytes, size_t length, bool each, rung_text *out) {
   while (length > 0) {
     const size_t good = rung_utf8_valid_prefix(bytes, length);
     rung_text_add(out, (const char *)bytes, good);
@@ -187,7 +189,7 @@ static void repair(const uint8_t *bytes, size_t length, rung_text *out) {
     uint32_t c;
     const int n = rung_utf8_read(bytes + good, length - good, &c);
     rung_text_add(out, "\xEF\xBF\xBD", 3);
-    const size_t step = n < 0 ? good + (size_t)-n : length;
+    const size_t step = each ? good + 1 : n < 0 ? good + (size_t)-n : length;
     bytes += step;
     length -= step;
   }
@@ -201,7 +203,7 @@ rung_status rung_pipeline_encode(const rung_pipeline *p, const rung_vocab *vocab
   rung_text_init(&repaired, p->host);
   rung_normal_work_init(&w.work, p->host);
   if (rung_utf8_valid_prefix((const uint8_t *)text, length) < length) {
-    repair((const uint8_t *)text, length, &repaired);
+    repair((const uint8_t *)text, length, p->repair_bytes, &repaired);
     text = repaired.data;
     length = repaired.length;
   }

@@ -12,6 +12,7 @@ typedef struct rung_pipeline {
   rung_host *host;
   rung_normaliser *normaliser; /* NULL: text stays as it is */
   rung_special raw, normal;    /* entry.order is the place in `added` */
+  bool repair_bytes;           /* each byte that belongs to no character becomes U+FFFD, as in llama.cpp */
   rung_added_token *added;
   size_t added_count;
   char *normal_text; /* of the tokens in `normal` */

@@ -4,7 +4,7 @@
 
 enum { LONGEST = 1024 }; /* bounds the work per byte of text */
 
-static bool is_special(const rung_vocab *vocab, uint32_t id) {
+bool rung_special_is(const rung_vocab *vocab, uint32_t id) {
   const rung_token_type type = rung_vocab_type(vocab, id);
   return type == RUNG_TOKEN_CONTROL || type == RUNG_TOKEN_UNKNOWN || type == RUNG_TOKEN_USER_DEFINED;
 }
@@ -57,13 +57,20 @@ static rung_status take(rung_special *special, rung_host *host, uint32_t count, 
   return RUNG_OK;
 }
 
-rung_status rung_special_init(rung_special *special, const rung_vocab *vocab, rung_error *error) {
+rung_status rung_special_init(rung_special *special, const rung_vocab *vocab, const rung_added_token *added,
+                              size_t added_count, rung_error *error) {
   uint32_t count = 0, n = 0;
-  for (uint32_t id = 0; id < vocab->count; id++) count += is_special(vocab, id) && vocab->spans[id].length;
+  for (uint32_t id = 0; id < vocab->count; id++) count += rung_special_is(vocab, id) && vocab->spans[id].length;
   RUNG_TRY(take(special, vocab->host, count, error));
   for (uint32_t id = 0; id < vocab->count; id++)
-    if (is_special(vocab, id) && vocab->spans[id].length) {
-      special->entries[n] = (rung_special_entry){rung_vocab_text(vocab, id), vocab->spans[id].length, (int32_t)id, n};
+    if (rung_special_is(vocab, id) && vocab->spans[id].length) {
+      special->entries[n] = (rung_special_entry){
+          .text = rung_vocab_text(vocab, id), .length = vocab->spans[id].length, .id = (int32_t)id, .order = n};
+      for (size_t i = 0; i < added_count; i++)
+        if (added[i].id == (int32_t)id) {
+          special->entries[n].lstrip = added[i].lstrip;
+          special->entries[n].rstrip = added[i].rstrip;
+        }
       n++;
     }
   return index_entries(special, error);
@@ -136,7 +143,7 @@ typedef enum role { ENDS = 1, TURN = 2, MESSAGE = 4, IF_CONTROL = 8 } role;
 
 /* clang-format off */
 static const struct { const char *text; int role; } known[] = {
-  /* The first one present is the end of a turn where the file names none. All end a generation, as in llama.cpp. */
+  /* The first one present is the end of a turn where the file names none. */
   {"<|eot_id|>",          ENDS | TURN},
   {"<|im_end|>",          ENDS | TURN},
   {"<|end|>",             ENDS | TURN},
@@ -147,6 +154,10 @@ static const struct { const char *text; int role; } known[] = {
   {"_<EOT>",              ENDS | TURN},
   {"[EOT]",               ENDS | TURN},
   {"<end_of_utterance>",  ENDS | TURN},
+  {"<turn|>",             ENDS | TURN},
+  {"<|return|>",          ENDS},
+  {"<|call|>",            ENDS},
+  {"<|tool_response>",    ENDS},
   {"<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>", ENDS | TURN},
   {"<|eom_id|>",          ENDS | MESSAGE},
   {"[EOS]",               ENDS},
@@ -161,6 +172,19 @@ static const struct { const char *text; int role; } known[] = {
   {"<fim-repo>",          ENDS},
   {"<reponame>",          ENDS},
   {"<|file_sep|>",        ENDS},
+  /* What such a model is asked with: special, and ends nothing. */
+  {"<|fim_prefix|>",      0},
+  {"<|fim_suffix|>",      0},
+  {"<|fim_middle|>",      0},
+  {"<fim-prefix>",        0},
+  {"<fim-suffix>",        0},
+  {"<fim-middle>",        0},
+  {"<fim_prefix>",        0},
+  {"<fim_suffix>",        0},
+  {"<fim_middle>",        0},
+  {"<\xEF\xBD\x9C" "fim\xE2\x96\x81" "begin\xEF\xBD\x9C>", 0},
+  {"<\xEF\xBD\x9C" "fim\xE2\x96\x81hole\xEF\xBD\x9C>", 0},
+  {"<\xEF\xBD\x9C" "fim\xE2\x96\x81" "end\xEF\xBD\x9C>", 0},
 };
 /* clang-format on */
 
@@ -176,7 +200,7 @@ void rung_special_roles(rung_vocab *vocab, rung_token_ids *ids, bool retype) {
     if ((known[k].role & IF_CONTROL) && !control) continue;
     if (!control && !retype) continue;
     if (!control) vocab->flags[id] = RUNG_TOKEN_CONTROL;
-    mark_end(vocab, id);
+    if (known[k].role & ENDS) mark_end(vocab, id);
     if ((known[k].role & TURN) && ids->eot < 0) ids->eot = id;
     if ((known[k].role & MESSAGE) && ids->eom < 0) ids->eom = id;
   }

@@ -10,7 +10,8 @@ typedef struct rung_special_entry {
   const char *text;
   uint32_t length;
   int32_t id;
-  uint32_t order; /* of equal texts the first one counts */
+  uint32_t order;      /* of equal texts the first one counts */
+  bool lstrip, rstrip; /* takes the white space on that side along; for who calls, not looked at here */
 } rung_special_entry;
 
 /* The entries in the order of their texts; those that begin with byte b are entries[first[b] .. first[b + 1]). */
@@ -21,9 +22,13 @@ typedef struct rung_special {
   uint32_t first[257];
 } rung_special;
 
-/* Of the vocabulary's control, unknown and user-defined tokens, or of a list whose texts stay. Zeroed; finish it also
- * after a failure. */
-rung_status rung_special_init(rung_special *special, const rung_vocab *vocab, rung_error *error);
+/* Control, unknown or user-defined. */
+bool rung_special_is(const rung_vocab *vocab, uint32_t id);
+
+/* Of the vocabulary's special tokens (`added`: which of them take white space along), or of a list whose texts stay.
+ * Zeroed; finish it also after a failure. */
+rung_status rung_special_init(rung_special *special, const rung_vocab *vocab, const rung_added_token *added,
+                              size_t added_count, rung_error *error);
 rung_status rung_special_init_list(rung_special *special, rung_host *host, const rung_special_entry *entries,
                                    size_t count, rung_error *error);
 void rung_special_finish(rung_special *special);

@@ -25,14 +25,15 @@ typedef enum rung_text_step_kind {
   RUNG_NORMALISE_LOWERCASE,
   RUNG_NORMALISE_STRIP, /* white space; flags: LEFT, RIGHT */
   RUNG_NORMALISE_STRIP_ACCENTS,
-  RUNG_NORMALISE_REPLACE, /* pattern (flag REGEX: a pattern) becomes content */
-  RUNG_NORMALISE_PREPEND, /* content, unless there is no text */
+  RUNG_NORMALISE_REPLACE,  /* pattern (flag REGEX: a pattern) becomes content */
+  RUNG_NORMALISE_PREPEND,  /* content, unless there is no text */
+  RUNG_NORMALISE_CHARSMAP, /* pattern: a table of SentencePiece's (text/charsmap.h); flag GRAPHEMES */
   RUNG_NORMALISE_END,
   /* Cuts, applied one after another to the pieces that the one before left. */
   RUNG_CUT_BERT = RUNG_NORMALISE_END, /* at white space, which goes, and around punctuation */
   RUNG_CUT_SPLIT,                     /* pattern (flags REGEX, INVERT), behaviour */
   RUNG_CUT_BYTE_LEVEL,                /* flags: PREFIX, REGEX; comes last, for byte-level BPE */
-  RUNG_CUT_METASPACE,                 /* blanks become content; flags: PREFIX or PREFIX_FIRST, SPLIT */
+  RUNG_CUT_METASPACE,                 /* blanks become content; flags: PREFIX or PREFIX_FIRST, ALWAYS, SPLIT */
   RUNG_CUT_WHITESPACE,                /* runs of word characters, runs of other signs */
   RUNG_CUT_WHITESPACE_SPLIT,
   RUNG_CUT_PUNCTUATION, /* behaviour */
@@ -61,8 +62,11 @@ typedef enum rung_step_flags {
   RUNG_STEP_PREFIX = 8,
   RUNG_STEP_PREFIX_FIRST = 16,
   RUNG_STEP_SPLIT = 32,
+  RUNG_STEP_ALWAYS = 64, /* the prefix is put also before what begins with one */
   RUNG_STEP_EACH = 1,
+  RUNG_STEP_GRAPHEMES = 1, /* as tokenizers applies the table; otherwise as SentencePiece does */
   RUNG_STEP_CLEAN_UP = 1,
+  RUNG_STEP_BEGINS = 2, /* the pattern is that of what begins a word, as GGUF files have it */
   RUNG_STEP_WHOLE = 1
 } rung_step_flags;
 

@@ -5,8 +5,9 @@
 #include "text/tokenizer_parts.h"
 
 /* The list of models. */
-static const rung_text_model *const models[] = {&rung_text_model_bpe, &rung_text_model_spm, &rung_text_model_pairs,
-                                                &rung_text_model_unigram, &rung_text_model_wordpiece};
+static const rung_text_model *const models[] = {&rung_text_model_bpe,       &rung_text_model_spm,
+                                                &rung_text_model_pairs,     &rung_text_model_unigram,
+                                                &rung_text_model_wordpiece, &rung_text_model_wordlevel};
 
 rung_tokenizer_desc rung_tokenizer_desc_default(void) {
   const int64_t none = RUNG_TOKEN_NONE;
@@ -89,15 +90,38 @@ static rung_status copy_ids(rung_ids *to, rung_host *host, const int32_t *ids, s
   return RUNG_OK;
 }
 
+/* The pipeline of a description whose special tokens are those that types say. */
+static rung_status pipeline_by_types(rung_tokenizer *t, const rung_tokenizer_desc *desc, rung_error *error) {
+  const rung_vocab *vocab = &t->vocab;
+  size_t count = 0, n = 0;
+  for (uint32_t id = 0; id < vocab->count; id++) count += rung_special_is(vocab, id) && vocab->spans[id].length;
+  rung_added_token *added = rung_host_array(t->host, count, sizeof *added);
+  if (!added) return rung_fail(error, RUNG_OUT_OF_MEMORY, "tokens: %zu special tokens", count);
+  for (uint32_t id = 0; id < vocab->count; id++) {
+    if (!rung_special_is(vocab, id) || !vocab->spans[id].length) continue;
+    added[n] = (rung_added_token){.id = (int32_t)id};
+    for (size_t i = 0; i < desc->added_count; i++)
+      if (desc->added[i].id == (int32_t)id) added[n] = desc->added[i];
+    n++;
+  }
+  rung_tokenizer_desc with = *desc;
+  with.added = added;
+  with.added_count = count;
+  const rung_status status = rung_pipeline_init(&t->pipeline, vocab, &with, error);
+  rung_host_free(t->host, RUNG_MEMORY_host, added, count * sizeof *added);
+  return status;
+}
+
 static rung_status build_steps(rung_tokenizer *t, const rung_tokenizer_desc *desc, rung_error *error) {
-  rung_special_roles(&t->vocab, &t->ids, false);
+  rung_special_roles(&t->vocab, &t->ids, desc->by_types);
   t->truncation = desc->truncation;
   RUNG_TRY(copy_ids(&t->before, t->host, desc->before, desc->before_count, desc->count, error));
   RUNG_TRY(copy_ids(&t->after, t->host, desc->after, desc->after_count, desc->count, error));
   /* As far as they can say it: that a begin token comes first, an end token last. */
   t->add_bos = t->before.count && t->before.data[0] == t->ids.bos;
   t->add_eos = t->after.count && t->after.data[t->after.count - 1] == t->ids.eos;
-  RUNG_TRY(rung_pipeline_init(&t->pipeline, &t->vocab, desc, error));
+  RUNG_TRY(desc->by_types ? pipeline_by_types(t, desc, error)
+                          : rung_pipeline_init(&t->pipeline, &t->vocab, desc, error));
   RUNG_TRY(rung_detokeniser_create(t->host, desc->decoders, desc->decoder_count, error, &t->detokeniser));
   return t->model->create(&t->vocab, desc, &t->ids, error, &t->self);
 }
@@ -121,7 +145,7 @@ static rung_status build(rung_tokenizer *t, const rung_tokenizer_desc *desc, run
     return rung_fail(error, RUNG_CORRUPT_FILE, "add_bos_token is set, but there is no bos_token_id");
   if (t->add_eos && t->ids.eos < 0)
     return rung_fail(error, RUNG_CORRUPT_FILE, "add_eos_token is set, but there is no eos_token_id");
-  RUNG_TRY(rung_special_init(&t->special, &t->vocab, error));
+  RUNG_TRY(rung_special_init(&t->special, &t->vocab, desc->added, desc->added_count, error));
   return model->create(&t->vocab, desc, &t->ids, error, &t->self);
 }
 
@@ -194,6 +218,8 @@ static rung_status encode_by_steps(const rung_tokenizer *t, const char *text, si
   return RUNG_OK;
 }
 
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 /* Special tokens first; what lies between them goes to the model. */
 static rung_status encode(const rung_tokenizer *t, const char *text, size_t length, unsigned flags, rung_error *error,
                           rung_ids *ids) {
@@ -203,14 +229,17 @@ static rung_status encode(const rung_tokenizer *t, const char *text, size_t leng
     size_t at = length;
     const rung_special_entry *entry =
         rung_special_next(&t->special, flags & RUNG_ENCODE_PARSE_SPECIAL ? NULL : &t->vocab, text, length, from, &at);
-    if (at > from) {
-      RUNG_TRY(t->model->encode(t->self, &t->vocab, text + from, at - from, prefix, error, ids));
+    size_t end = at;
+    while (entry && entry->lstrip && end > from && is_space(text[end - 1])) end--;
+    if (end > from) {
+      RUNG_TRY(t->model->encode(t->self, &t->vocab, text + from, end - from, prefix, error, ids));
       prefix = false;
     }
     from = at;
     if (!entry) continue;
     RUNG_TRY(rung_ids_add(ids, entry->id, error));
     from += entry->length;
+    while (entry->rstrip && from < length && is_space(text[from])) from++;
     prefix = t->add_space_prefix;
   }
   if ((flags & RUNG_ENCODE_ADD_SPECIAL) && t->add_eos) RUNG_TRY(rung_ids_add(ids, (int32_t)t->ids.eos, error));

@@ -43,9 +43,10 @@ typedef enum rung_choice { RUNG_CHOICE_DEFAULT = -1, RUNG_CHOICE_NO = 0, RUNG_CH
 /* What a tokeniser is made from. Start from rung_tokenizer_desc_default(). Borrowed for the life of the tokeniser: what
  * texts[i] point to, and scores. Everything else is read during creation only. */
 typedef struct rung_tokenizer_desc {
-  size_t size;       /* sizeof(rung_tokenizer_desc) */
-  const char *model; /* "gpt2": byte-level BPE; "llama": SentencePiece BPE; with steps: "WordPiece", "BPE", "Unigram" */
-  const char *pre;   /* pre-tokeniser's name; NULL: "default" (byte-level BPE only) */
+  size_t size; /* sizeof(rung_tokenizer_desc) */
+  /* "gpt2": byte-level BPE; "llama": SentencePiece BPE; with steps: "WordPiece", "WordLevel", "BPE", "Unigram" */
+  const char *model;
+  const char *pre; /* pre-tokeniser's name; NULL: "default" (byte-level BPE only) */
 
   size_t count; /* tokens, at most 2^26 */
   const char *const *texts;
@@ -69,11 +70,16 @@ typedef struct rung_tokenizer_desc {
   bool copy_texts; /* what texts[i] point to does not stay */
   const rung_text_step *normalisers, *cuts, *decoders;
   size_t normaliser_count, cut_count, decoder_count;
-  const rung_added_token *added; /* in the order in which equal texts count */
+  const rung_added_token *added; /* in the order in which equal texts count; without steps as with by_types */
   size_t added_count;
   const int32_t *before, *after; /* ids that ADD_SPECIAL puts around a text */
   size_t before_count, after_count;
+  /* Special and added tokens are those that `types` says, in the text as it is; `added` says only which of them take
+   * white space along. Well-known texts are special whatever their type. */
+  bool by_types;
   rung_slice word_prefix;     /* of what continues a word: "##" */
+  rung_slice word_begin;      /* of what begins one: GGUF files have U+2581 there and nothing inside */
+  rung_slice word_suffix;     /* BPE: of the last character of a word, "</w>" */
   int64_t longest_word;       /* characters; longer ones become the unknown token */
   int64_t truncation;         /* ids that the file cuts a text to, 0: none; only told */
   const uint32_t *merge_left; /* bytes of the left text of each merge; NULL: up to its blank */

@@ -2,6 +2,8 @@
  * Building a tree of bytes: the texts are sorted, and each depth is read off the ranges that the one above it left. */
 #include "text/trie.h"
 
+#include "text/special.h"
+
 /* The tokens whose texts begin with a node's bytes: sorted[low .. high). */
 typedef struct range {
   uint32_t low, high, depth;
@@ -109,16 +111,20 @@ static bool build(rung_trie *trie, const rung_vocab *vocab, const key *sorted, u
   return ok;
 }
 
-rung_status rung_trie_init(rung_trie *trie, const rung_vocab *vocab, rung_error *error) {
+bool rung_trie_has(const rung_vocab *vocab, uint32_t id, bool plain) {
+  if (!vocab->spans[id].length || (vocab->flags[id] & RUNG_VOCAB_OUTSIDE)) return false;
+  return !plain || (rung_vocab_type(vocab, id) != RUNG_TOKEN_BYTE && !rung_special_is(vocab, id));
+}
+
+rung_status rung_trie_init(rung_trie *trie, const rung_vocab *vocab, bool plain, rung_error *error) {
   trie->host = vocab->host;
   key *keys = rung_host_array(vocab->host, vocab->count, sizeof *keys);
   key *other = rung_host_array(vocab->host, vocab->count, sizeof *other);
   uint32_t count = 0;
   bool ok = keys && other;
   for (uint32_t id = 0; ok && id < vocab->count; id++) {
-    const uint32_t length = vocab->spans[id].length;
-    if (length && !(vocab->flags[id] & RUNG_VOCAB_OUTSIDE))
-      keys[count++] = (key){prefix_of(rung_vocab_text(vocab, id), length), id};
+    if (rung_trie_has(vocab, id, plain))
+      keys[count++] = (key){prefix_of(rung_vocab_text(vocab, id), vocab->spans[id].length), id};
   }
   ok = ok && build(trie, vocab, sort(vocab, keys, other, count), count);
   if (keys) rung_host_free(vocab->host, RUNG_MEMORY_host, keys, vocab->count * sizeof *keys);

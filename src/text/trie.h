@@ -18,8 +18,10 @@ typedef struct rung_trie {
 
 enum { RUNG_TRIE_ROOT = 0 };
 
-/* Of the tokens that the model knows and that have a text. Zeroed; finish it also after a failure. */
-rung_status rung_trie_init(rung_trie *trie, const rung_vocab *vocab, rung_error *error);
+/* Of the tokens that the model knows and that have a text; `plain`: without those that stand for bytes or are special.
+ * Zeroed; finish it also after a failure. */
+rung_status rung_trie_init(rung_trie *trie, const rung_vocab *vocab, bool plain, rung_error *error);
+bool rung_trie_has(const rung_vocab *vocab, uint32_t id, bool plain);
 void rung_trie_finish(rung_trie *trie);
 
 /* The child by a byte; 0 if there is none. */

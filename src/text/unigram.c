@@ -41,8 +41,7 @@ static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *de
   for (uint32_t i = 0; i < vocab->count; i++) {
     u->scores[i] = desc->piece_scores[i];
     if (!isfinite(u->scores[i])) return rung_fail(error, RUNG_CORRUPT_FILE, "scores[%u] is no number", i);
-    const bool counts = vocab->spans[i].length && !(vocab->flags[i] & RUNG_VOCAB_OUTSIDE);
-    if (counts && u->scores[i] < lowest) lowest = u->scores[i];
+    if (rung_trie_has(vocab, i, desc->by_types) && u->scores[i] < lowest) lowest = u->scores[i];
   }
   u->unknown_score = lowest - PENALTY;
   for (int byte = 0; byte < 256; byte++) {
@@ -50,7 +49,7 @@ static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *de
     const char text[6] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
     u->bytes[byte] = rung_vocab_find_word(vocab, text, sizeof text);
   }
-  return rung_trie_init(&u->trie, vocab, error);
+  return rung_trie_init(&u->trie, vocab, desc->by_types, error);
 }
 
 static void destroy(const rung_vocab *vocab, void *self) {

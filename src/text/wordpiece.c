@@ -8,11 +8,23 @@
 typedef struct wordpiece {
   rung_cutter *cutter;
   rung_trie trie;
-  uint32_t inside; /* the node behind the prefix, 0: nothing continues a word */
-  bool no_prefix;  /* the prefix is empty */
+  uint32_t begin, inside; /* the nodes behind what begins and what continues a word */
+  bool begins, continues; /* whether any token does */
+  char mark[16];          /* of what begins a word: nothing that continues one has it */
+  size_t mark_length;
   int32_t unknown;
   int64_t longest;
 } wordpiece;
+
+/* The node behind a prefix; false if no token has it. */
+static bool walk(const rung_trie *trie, rung_slice prefix, uint32_t *node) {
+  *node = RUNG_TRIE_ROOT;
+  for (size_t i = 0; i < prefix.length; i++) {
+    *node = rung_trie_step(trie, *node, (uint8_t)prefix.text[i]);
+    if (!*node) return false;
+  }
+  return true;
+}
 
 static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *desc, const rung_token_ids *ids,
                           rung_error *error, void **out_self) {
@@ -26,12 +38,12 @@ static rung_status create(const rung_vocab *vocab, const rung_tokenizer_desc *de
   RUNG_TRY(rung_cutter_create(vocab->host, "pre_tokenizer", desc->cuts, desc->cut_count, error, &w->cutter));
   if (rung_cutter_is_byte_level(w->cutter))
     return rung_fail(error, RUNG_UNSUPPORTED, "pre_tokenizer: ByteLevel with a WordPiece model");
-  RUNG_TRY(rung_trie_init(&w->trie, vocab, error));
-  w->no_prefix = desc->word_prefix.length == 0;
-  for (size_t i = 0; i < desc->word_prefix.length; i++) {
-    w->inside = rung_trie_step(&w->trie, w->inside, (uint8_t)desc->word_prefix.text[i]);
-    if (!w->inside) break;
-  }
+  w->mark_length = desc->word_begin.length;
+  if (w->mark_length > sizeof w->mark) return rung_fail(error, RUNG_UNSUPPORTED, "a long mark of what begins a word");
+  if (w->mark_length) memcpy(w->mark, desc->word_begin.text, w->mark_length);
+  RUNG_TRY(rung_trie_init(&w->trie, vocab, desc->by_types, error));
+  w->begins = walk(&w->trie, desc->word_begin, &w->begin);
+  w->continues = walk(&w->trie, desc->word_prefix, &w->inside);
   return RUNG_OK;
 }
 
@@ -71,8 +83,10 @@ static rung_status word(void *self, const char *text, size_t length, rung_error 
   while (at < length && characters <= w->longest) {
     int32_t id = RUNG_TOKEN_NONE;
     size_t n = 0;
-    if (at == 0 || w->inside || w->no_prefix)
-      n = longest_piece(w, at ? w->inside : RUNG_TRIE_ROOT, text + at, length - at, &id);
+    const bool marked =
+        w->mark_length && length - at >= w->mark_length && memcmp(text + at, w->mark, w->mark_length) == 0;
+    if (at ? w->continues && !marked : w->begins)
+      n = longest_piece(w, at ? w->inside : w->begin, text + at, length - at, &id);
     if (n == 0) break;
     RUNG_TRY(rung_ids_add(r->ids, id, error));
     at += n;

@@ -79,7 +79,7 @@ static void test_wrong_files(void) {
   refused_text("{}", RUNG_CORRUPT_FILE, "\"model\" is missing");
   refused_text("{\"model\":[]}", RUNG_CORRUPT_FILE, "\"model\" is a list");
   refused_text("{\"model\":{},\"model\":{}}", RUNG_CORRUPT_FILE, "\"model\" is there twice");
-  refused_text("{\"model\":{\"type\":\"WordLevel\",\"vocab\":{}}}", RUNG_UNSUPPORTED, "WordLevel");
+  refused_text("{\"model\":{\"type\":\"Syllables\",\"vocab\":{}}}", RUNG_UNSUPPORTED, "Syllables");
   refused_text("{\"model\":{\"vocab\":{}}}", RUNG_UNSUPPORTED, "model");
 }
 
@@ -129,7 +129,10 @@ static void test_wrong_merges(void) {
   refused((parts){.model = PAIRS("", "[\"\",\"ab\"]")}, RUNG_CORRUPT_FILE, "merges[0]");
   refused((parts){.model = PAIRS("", "7")}, RUNG_CORRUPT_FILE, "entry 0");
   refused((parts){.model = PAIRS(",\"dropout\":0.1", "")}, RUNG_UNSUPPORTED, "dropout");
-  refused((parts){.model = PAIRS(",\"end_of_word_suffix\":\"</w>\"", "")}, RUNG_UNSUPPORTED, "end_of_word_suffix");
+  refused((parts){.model = PAIRS(",\"continuing_subword_prefix\":\"##\"", "")}, RUNG_UNSUPPORTED,
+          "continuing_subword_prefix");
+  refused((parts){.model = PAIRS(",\"byte_fallback\":true,\"end_of_word_suffix\":\"</w>\"", "")}, RUNG_UNSUPPORTED,
+          "end_of_word_suffix");
   refused((parts){.model = PAIRS(",\"unk_token\":\"?\"", "")}, RUNG_CORRUPT_FILE, "unk_token");
   CHECK_STR(ids_of((parts){.model = PAIRS("", "\"a b\"")}, "abab", 4), "2 2");
   CHECK_STR(ids_of((parts){.model = PAIRS("", "[\"a\",\"b\"]")}, "abab", 4), "2 2");
@@ -157,7 +160,7 @@ static void test_wrong_added_tokens(void) {
 }
 
 static void test_wrong_steps(void) {
-  refused((parts){.normaliser = "{\"type\":\"Precompiled\"}"}, RUNG_UNSUPPORTED, "normalizer: \"Precompiled\"");
+  refused((parts){.normaliser = "{\"type\":\"Nmt\"}"}, RUNG_UNSUPPORTED, "normalizer: \"Nmt\"");
   refused((parts){.normaliser = "{}"}, RUNG_CORRUPT_FILE, "\"type\" is missing");
   refused((parts){.normaliser = "{\"type\":\"Sequence\"}"}, RUNG_CORRUPT_FILE, "normalizers");
   refused((parts){.normaliser = "{\"type\":\"Sequence\",\"normalizers\":[7]}"}, RUNG_CORRUPT_FILE, "normalizer");
@@ -251,7 +254,8 @@ static void test_roles(void) {
   rung_host_release(host);
 }
 
-static const char *const small[] = {"cased", "words", "fallback", "pairs", "llama3", "digits", "unknown", "unigram"};
+static const char *const small[] = {"cased",  "words",   "fallback", "pairs",  "llama3",
+                                    "digits", "unknown", "unigram",  "suffix", "level"};
 
 static rung_map map_small(rung_host *host, const char *name) {
   char path[1024];

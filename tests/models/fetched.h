@@ -12,7 +12,8 @@
 static bool fetched_model(const char *name, char *out_path, size_t bytes) {
   static const char *const file[][2] = {{"smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"},
                                         {"gemma3", "gemma-3-270m-q4_k_m.gguf"},
-                                        {"minilm", "all-MiniLM-L6-v2"}};
+                                        {"minilm", "all-MiniLM-L6-v2"},
+                                        {"llama-cpp-src", "llama-cpp-src"}};
   const char *cache = getenv("RUNG_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
     if (strcmp(file[i][0], name) != 0) continue;

@@ -4,7 +4,7 @@
 #include "embed_world.h"
 #include "fetched.h"
 
-static const char *const encoders[] = {"bert", "roberta", "bert-plain"};
+static const char *const encoders[] = {"bert", "roberta", "bert-plain", "xlm-roberta"};
 
 /* ---- numbers */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Tokenisers from tokenizer.json against Hugging Face's library: 10,000 recorded strings for each of nine files
+ * Tokenisers from tokenizer.json against Hugging Face's library: 10,000 recorded strings for each of twelve files
  * (tests/tokens/README.md), ids equal, text back equal, as a stream too and from several threads. */
 #include "fetched.h"
+#include "formats/gguf.h"
 #include "formats/tokenizer_json.h"
 #include "token_records.h"
 
@@ -37,9 +38,54 @@ static void check_recorded(const rung_tokenizer *t, rung_host *host, const char 
   close_records(&f);
 }
 
+/* ---- the table that precompiled.json leaves out ---- */
+
+static size_t put_base64(const uint8_t *data, size_t bytes, char *out) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  size_t n = 0;
+  for (size_t i = 0; i < bytes; i += 3) {
+    const size_t left = bytes - i;
+    const uint32_t three =
+        (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) | (left > 2 ? data[i + 2] : 0u);
+    for (int k = 0; k < 4; k++) out[n++] = left + 1 > (size_t)k ? digits[three >> (18 - 6 * k) & 63] : '=';
+  }
+  return n;
+}
+
+/* The file's text with the table of a vocabulary that llama.cpp ships; the caller frees it. */
+static char *splice(rung_host *host, const char *path, size_t *out_length) {
+  static const char mark[] = "\"precompiled_charsmap\":\"";
+  char folder[1024], name[1100];
+  if (!fetched_model("llama-cpp-src", folder, sizeof folder)) {
+    TEST_FAIL_("llama-cpp-src is not there (scripts/models.py fetches %s)", "it");
+    return NULL;
+  }
+  snprintf(name, sizeof name, "%s/vendor/llama.cpp/models/ggml-vocab-nomic-bert-moe.gguf", folder);
+  const rung_source source = rung_source_path(path), other = rung_source_path(name);
+  rung_map map = {0};
+  rung_gguf *gguf = NULL;
+  rung_gguf_entry table = {.count = 0};
+  CHECK_OK(rung_map_open(&map, host, &source, NULL));
+  CHECK_OK(rung_gguf_open(host, &other, NULL, &gguf));
+  CHECK_OK(rung_gguf_get_array(gguf, "tokenizer.ggml.precompiled_charsmap", RUNG_GGUF_INTEGER, NULL, &table));
+  char *text = malloc((size_t)(map.size + table.count / 3 * 4 + 4));
+  const char *data = (const char *)map.data;
+  size_t at = 0;
+  while (at + sizeof mark < map.size && memcmp(data + at, mark, sizeof mark - 1) != 0) at++;
+  at += sizeof mark - 1;
+  size_t n = at;
+  memcpy(text, data, at);
+  n += put_base64(table.data, (size_t)table.count, text + n);
+  memcpy(text + n, data + at, (size_t)map.size - at);
+  *out_length = n + (size_t)map.size - at;
+  rung_gguf_release(gguf);
+  rung_map_close(&map);
+  return text;
+}
+
 /* Made twice, from files that are read and not kept: nothing is left over. */
-static rung_tokenizer *make(rung_host *host, const char *path) {
-  const rung_source source = rung_source_path(path);
+static rung_tokenizer *make(rung_host *host, const char *path, const char *text, size_t length) {
+  const rung_source source = text ? rung_source_memory(text, length) : rung_source_path(path);
   rung_error error = {0};
   rung_tokenizer *t = NULL;
   const uint64_t before = rung_host_memory(host).host;
@@ -61,7 +107,11 @@ static rung_tokenizer *make(rung_host *host, const char *path) {
 static void check_file(const char *path, const char *name) {
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
-  rung_tokenizer *t = make(host, path);
+  const bool table = strcmp(name, "precompiled") == 0;
+  size_t length = 0;
+  char *text = table ? splice(host, path, &length) : NULL;
+  rung_tokenizer *t = !table || text ? make(host, path, text, length) : NULL;
+  free(text);
   if (t) check_recorded(t, host, name);
   rung_tokenizer_release(t);
   rung_host_release(host);
@@ -92,6 +142,15 @@ static void test_unigram(void) {
   if (!RUNG_HAVE_PCRE2 || !RUNG_HAVE_UTF8PROC) SKIP("Replace needs PCRE2, NFKC utf8proc");
   check_small("unigram");
 }
+static void test_precompiled(void) {
+  if (!RUNG_HAVE_PCRE2 || !RUNG_HAVE_UTF8PROC) SKIP("Replace needs PCRE2, graphemes utf8proc");
+  check_small("precompiled");
+}
+static void test_suffix(void) {
+  if (!RUNG_HAVE_PCRE2 || !RUNG_HAVE_UTF8PROC) SKIP("Split needs PCRE2, NFC utf8proc");
+  check_small("suffix");
+}
+static void test_level(void) { check_small("level"); }
 static void test_unknown(void) {
   if (!RUNG_HAVE_UTF8PROC) SKIP("NFKD needs utf8proc");
   check_small("unknown");
@@ -139,5 +198,8 @@ int main(void) {
   RUN(test_fallback);
   RUN(test_unknown);
   RUN(test_unigram);
+  RUN(test_precompiled);
+  RUN(test_suffix);
+  RUN(test_level);
   return TEST_END();
 }
