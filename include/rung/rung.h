@@ -7,6 +7,7 @@
  *   compile.h program.h state.h         templates, programs, contexts, memory that outlives a run
  *   cache.h                             programs kept by size: exact cache, template entries, ladder
  *   model.h                             language models from files: tokens, prompts, generation
+ *   chat.h                              conversations to text by a model's template
  *   embed.h                             texts as vectors
  *   trace.h                             what ran when
  */
@@ -14,6 +15,7 @@
 #define RUNG_RUNG_H
 
 #include <rung/cache.h>
+#include <rung/chat.h>
 #include <rung/compile.h>
 #include <rung/embed.h>
 #include <rung/graph.h>
