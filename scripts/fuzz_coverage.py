@@ -27,6 +27,7 @@ READERS = {
     "fuzz_text": ["src/ir/parse.c", "src/ir/lex.c", "src/ir/attrs_text.c", "src/ir/dim_text.c", "src/ir/dim.c",
                   "src/ir/dim_poly.c", "src/ir/verify.c"],
     "fuzz_compiled": ["src/ir/decode.c"],
+    "fuzz_jinja": ["src/text/jinja/*.c"],
     "fuzz_safetensors": ["src/formats/safetensors.c", "src/formats/safetensors_folder.c", "src/text/json.c"],
     "fuzz_state": ["src/runtime/state_file.c"],
     "fuzz_tokenizer": ["src/text/decoder.c", "src/text/pretokenise.c", "src/text/special.c", "src/text/spm.c",

@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include "cli/tool.h"
 
-static const char *const commands[] = {"generate", "tokenize", "logits", "run",
-                                       "inspect",  "bench",    "env",    "perplexity"};
+static const char *const commands[] = {"generate", "tokenize", "logits",     "run", "inspect",
+                                       "bench",    "env",      "perplexity", "chat"};
 
 static void test_help(void) {
   for (size_t i = 0; i < RUNG_COUNT(commands); i++) {
@@ -66,10 +66,9 @@ static void test_values(void) {
 }
 
 static void test_later(void) {
-  static const char *const later[] = {"chat", "quantize", "convert"};
+  static const char *const later[] = {"quantize", "convert"};
   for (size_t i = 0; i < RUNG_COUNT(later); i++) EXPECT(4, "is not supported yet", "%s -m x", later[i]);
-  static const char *const flags[] = {"--chat",          "--system x",    "--no-compile",   "--kv q8_0",
-                                      "--precision f16", "--device cuda", "--device cuda:1"};
+  static const char *const flags[] = {"--no-compile", "--precision f16", "--device cuda", "--device cuda:1"};
   for (size_t i = 0; i < RUNG_COUNT(flags); i++) EXPECT(4, "is not supported yet", "generate -m x %s", flags[i]);
 }
 

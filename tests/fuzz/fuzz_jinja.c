@@ -3,7 +3,6 @@
  * UTF-8, and the same when it is rendered again.
  *
  * Input: the template, then perhaps a zero byte and the variables as a JSON object. */
-#include <rung/rung.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "session.h"
 
 int cli_generate(cli_session *session);
+int cli_chat(cli_session *session);
 int cli_tokenize(cli_session *session);
 int cli_logits(cli_session *session);
 int cli_run(cli_session *session);

@@ -293,6 +293,7 @@ static int finish(job *j, int code) {
 
 int cli_generate(cli_session *s) {
   job j = {.s = s, .o = s->options, .count = s->options->prompts.count};
+  if (s->options->system && !s->options->chat) return cli_refuse(s, CLI_USAGE, "--system needs --chat");
   if (!j.count) return cli_refuse(s, CLI_USAGE, "a prompt is missing: -p TEXT, -f FILE or --ids FILE");
   j.prompt = calloc((size_t)j.count, sizeof *j.prompt);
   j.reply = calloc((size_t)j.count, sizeof *j.reply);

@@ -26,3 +26,7 @@ void cli_interrupt_install(void) {
 
 void cli_interrupt_target(rung_context *context) { atomic_store(&target, context); }
 bool cli_interrupted(void) { return hit != 0; }
+void cli_interrupt_clear(void) {
+  hit = 0;
+  cli_interrupt_install();
+}

@@ -29,7 +29,7 @@ enum { CLI_TARGET_NATIVE, CLI_TARGET_BASE, CLI_TARGET_AVX2, CLI_TARGET_AVX512, C
 enum { CLI_DEVICE_CPU, CLI_DEVICE_REF };
 
 typedef struct cli_options {
-  const char *model, *weights, *output, *trace, *prefix;
+  const char *model, *weights, *output, *trace, *prefix, *system;
   const char *store, *action;
   cli_texts prompts, stops, inputs, bindings, dry_breakers, biases;
   cli_counts prompt_sizes, sequences;
@@ -39,7 +39,7 @@ typedef struct cli_options {
   double repeat_penalty, presence_penalty, frequency_penalty, dry_multiplier, dry_base;
   uint64_t memory, most;
   int target, kv, quant, device, precision, pool;
-  bool ignore_eos, no_map, json, verbose, quiet, help, version;
+  bool chat, ignore_eos, no_map, json, verbose, quiet, help, version;
   bool decode, no_special, no_bos, no_normalize, truncate;
   bool pack, svg, source;
   bool graph, plan, memory_report, kernels, fused, check, profile;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "conversation.h"
 
 static int read_all(const cli_session *s, FILE *file, const char *name, cli_bytes *out) {
   size_t capacity = 1 << 16;
@@ -56,17 +57,28 @@ int cli_parse_ids(const cli_session *s, const char *from, const cli_bytes *text,
   }
 }
 
-static int encode(cli_session *s, rung_model *model, const char *text, size_t bytes, cli_ids *out) {
+int cli_encode(cli_session *s, rung_model *model, const char *text, size_t bytes, unsigned flags, cli_ids *out) {
   int32_t *ids;
   size_t count;
-  const rung_status status =
-      rung_model_encode(model, text, bytes, RUNG_TEXT_ADD_SPECIAL | RUNG_TEXT_PARSE_SPECIAL, &s->error, &ids, &count);
+  *out = (cli_ids){0};
+  const rung_status status = rung_model_encode(model, text, bytes, flags, &s->error, &ids, &count);
   if (status) return cli_fail(s, CLI_ON_RUN, status, NULL);
   out->id = malloc((count + 1) * sizeof *ids);
   if (out->id && count) memcpy(out->id, ids, count * sizeof *ids);
   out->count = count;
   rung_ids_free(model, ids, count);
   return out->id ? CLI_OK : cli_refuse(s, CLI_NO_MEMORY, "prompt: out of memory");
+}
+
+/* A prompt as it stands, or as the one message of a conversation. */
+static int encode(cli_session *s, rung_model *model, const char *text, size_t bytes, cli_ids *out) {
+  if (!s->options->chat) return cli_encode(s, model, text, bytes, RUNG_TEXT_ADD_SPECIAL | RUNG_TEXT_PARSE_SPECIAL, out);
+  cli_conversation conversation = {0};
+  int code = cli_conversation_begin(s, &conversation, s->options->system);
+  if (!code) code = cli_conversation_add(s, &conversation, "user", text, bytes);
+  if (!code) code = cli_conversation_ids(s, model, &conversation, out);
+  cli_conversation_free(&conversation);
+  return code;
 }
 
 /* Ids of a file are looked at here, so that the message names the file. */

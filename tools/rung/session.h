@@ -54,6 +54,7 @@ uint64_t cli_most(const rung_memory *memory);
 void cli_interrupt_install(void);
 void cli_interrupt_target(rung_context *context); /* NULL: none */
 bool cli_interrupted(void);
+void cli_interrupt_clear(void); /* as if it had not happened: the next Ctrl-C is a first one again */
 
 /* A bar on standard error, if that is a terminal; done == total takes it away. */
 void cli_progress(const cli_session *session, const char *what, uint64_t done, uint64_t total);

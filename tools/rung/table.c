@@ -9,7 +9,8 @@ const cli_command cli_commands[CLI_COMMANDS] = {
          "read as such. Several prompts are run side by side as one batch and printed one after the other at the\n"
          "end.",
          "rung generate -m model.gguf -p \"The capital of France is\" -n 32 --temp 0\n"
-         "rung generate -m model.gguf -f question.txt -n 200 -s 7 --json"},
+         "rung generate -m model.gguf -f question.txt -n 200 -s 7 --json\n"
+         "rung generate -m model.gguf --chat --system \"You answer briefly.\" -p \"What is a quine?\""},
     [CLI_TOKENIZE] =
         {"tokenize", "turns text on standard input into ids, or back",
          "Reads text and prints its ids on one line, separated by blanks. With --decode it reads ids and prints\n"
@@ -54,7 +55,6 @@ const cli_command cli_commands[CLI_COMMANDS] = {
                  "What the library found on this machine and what it will use.",
                  "rung env\n"
                  "RUNG_MAX_ISA=avx2 rung env --json"},
-    [CLI_CHAT] = {"chat", "interactive conversation", NULL, NULL},
     [CLI_PERPLEXITY] =
         {"perplexity", "perplexity of a text",
          "Cuts the text into windows of -c tokens; what is left over at the end is not read. Each window begins anew,\n"
@@ -65,6 +65,14 @@ const cli_command cli_commands[CLI_COMMANDS] = {
          "of the mean of -ln p, and one standard error. That is how llama.cpp's tool counts, which wants two windows.",
          "rung perplexity -m model.gguf -f text.txt -c 512\n"
          "rung perplexity -m model.gguf -f text.txt --quant exact --kv f32 --json"},
+    [CLI_CHAT] =
+        {"chat", "interactive conversation",
+         "Reads messages from standard input, one a line, and streams the answers. A line that ends with \\ goes on\n"
+         "in the next one; lines between two lines of three double quotes are one message. Ctrl-C ends an answer,\n"
+         "a second one the program. /reset begins anew, /system TEXT does so with another system prompt, /quit ends.\n"
+         "What was said stays in memory: only what is new is read.",
+         "rung chat -m model.gguf --system \"You answer briefly.\"\n"
+         "printf 'Hello\\nAnd again\\n' | rung chat -m model.gguf --temp 0"},
     [CLI_COMPILE] = {"compile", "writes a compiled file",
                      "Optimises a text graph or a model and writes it with its ceiling: rung run then loads it and\n"
                      "compiles nothing. With --pack the file holds its weights too, packed, and needs nothing else.\n"
@@ -103,11 +111,13 @@ enum {
   GRAPH = BIT(GRAPH),
   CACHE = BIT(CACHE),
   PERPLEXITY = BIT(PERPLEXITY),
-  TEXTS = GENERATE | LOGITS,                                                   /* read a prompt */
-  MODELS = GENERATE | LOGITS | PERPLEXITY | INSPECT | BENCH | COMPILE | GRAPH, /* compile a language model */
+  CHAT = BIT(CHAT),
+  SPEAKS = GENERATE | CHAT,                                                  /* choose tokens */
+  TEXTS = GENERATE | LOGITS,                                                 /* read a prompt */
+  MODELS = SPEAKS | LOGITS | PERPLEXITY | INSPECT | BENCH | COMPILE | GRAPH, /* compile a language model */
   GRAPHS = MODELS | RUNS | EMBED,
   OPENS = GRAPHS | TOKENIZE,
-  STORES = GENERATE | LOGITS | PERPLEXITY | BENCH | EMBED | RUNS,
+  STORES = SPEAKS | LOGITS | PERPLEXITY | BENCH | EMBED | RUNS,
   EVERY = OPENS | ENVIRONMENT | CACHE
 };
 
@@ -122,37 +132,39 @@ const cli_flag cli_flags[] = {
     {PERPLEXITY, 0, "--ids", NULL, CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "the text as ids"},
     {PERPLEXITY, 0, "--ctx-size", "-c", CLI_COUNT, "N", PLACE(context), .lo = 0, .hi = 1 << 30, .doc = "tokens of a window; 0: 512"},
     {BENCH, 0, "--prompt", "-p", CLI_LIST, "N,N", PLACE(prompt_sizes), .lo = 1, .hi = 1 << 24, .standard = "512", .doc = "sizes of prompts, in tokens"},
-    {GENERATE, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = -1, .hi = 1e9, .standard = "-1", .doc = "most tokens to make; -1: until the text or the context ends"},
+    {SPEAKS, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = -1, .hi = 1e9, .standard = "-1", .doc = "most tokens to make; -1: until the text or the context ends"},
     {BENCH, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = 0, .hi = 1e6, .standard = "128", .doc = "tokens to decode; 0: none"},
     {BENCH, 0, "--sequences", NULL, CLI_LIST, "N,N", PLACE(sequences), .lo = 1, .hi = 4096, .standard = "1", .doc = "sequences side by side"},
 
-    {GENERATE | INSPECT | BENCH, 0, "--ctx-size", "-c", CLI_COUNT, "N", PLACE(context), .lo = 0, .hi = 1 << 30, .doc = "positions that a sequence can reach; 0: what the prompt needs, at least the smaller of the model's and 4096"},
+    {SPEAKS | INSPECT | BENCH, 0, "--ctx-size", "-c", CLI_COUNT, "N", PLACE(context), .lo = 0, .hi = 1 << 30, .doc = "positions that a sequence can reach; 0: what the prompt needs, at least the smaller of the model's and 4096"},
     {MODELS, 0, "--ubatch", NULL, CLI_COUNT, "N", PLACE(ubatch), .lo = 0, .hi = 65536, .doc = "most tokens of a prompt in one run; 0: 512, logits 64"},
     {MODELS, 0, "--kv", NULL, CLI_CHOICE, "f16|f32|bf16|q8_0", NULL, PLACE(kv), .standard = "f16", .doc = "type of stored keys and values"},
 
-    {GENERATE, 0, "--temp", NULL, CLI_NUMBER, "N", PLACE(temperature), .lo = 0, .hi = 1e6, .standard = "0.8", .doc = "temperature; 0: always the best token"},
-    {GENERATE, 0, "--top-k", NULL, CLI_COUNT, "N", PLACE(top_k), .lo = 0, .hi = 1e9, .standard = "40", .doc = "only the N best tokens; 0: all"},
-    {GENERATE, 0, "--top-p", NULL, CLI_NUMBER, "N", PLACE(top_p), .lo = 0, .hi = 1, .standard = "0.95", .doc = "only the best tokens that make up this share; 1: all"},
-    {GENERATE, 0, "--min-p", NULL, CLI_NUMBER, "N", PLACE(min_p), .lo = 0, .hi = 1, .standard = "0.05", .doc = "only tokens with this share of the best one's probability; 0: all"},
-    {GENERATE, 0, "--typical", NULL, CLI_NUMBER, "N", PLACE(typical_p), .lo = 0, .hi = 1, .standard = "1", .doc = "only the tokens nearest to the expected information that make up this share; 1: all"},
-    {GENERATE, 0, "--top-nsigma", NULL, CLI_NUMBER, "N", PLACE(top_n_sigma), .lo = -1, .hi = 1e6, .standard = "-1", .doc = "only logits within N standard deviations of the largest; 0, -1: all"},
-    {GENERATE, 0, "--xtc-probability", NULL, CLI_NUMBER, "N", PLACE(xtc_probability), .lo = 0, .hi = 1, .standard = "0", .doc = "how often all tokens above --xtc-threshold go but the least probable of them; 0: never"},
-    {GENERATE, 0, "--xtc-threshold", NULL, CLI_NUMBER, "N", PLACE(xtc_threshold), .lo = 0, .hi = 1, .standard = "0.1", .doc = "a probability; above 0.5: XTC is off"},
-    {GENERATE, 0, "--repeat-penalty", NULL, CLI_NUMBER, "N", PLACE(repeat_penalty), .lo = 1e-6, .hi = 1e6, .standard = "1", .doc = "divides positive logits of tokens that were there, multiplies others; 1: off"},
-    {GENERATE, 0, "--repeat-last-n", NULL, CLI_COUNT, "N", PLACE(repeat_last_n), .lo = -1, .hi = 1e9, .standard = "64", .doc = "how many last tokens are penalised; -1: all"},
-    {GENERATE, 0, "--presence-penalty", NULL, CLI_NUMBER, "N", PLACE(presence_penalty), .lo = -1e6, .hi = 1e6, .standard = "0", .doc = "taken off the logits of tokens that were there"},
-    {GENERATE, 0, "--frequency-penalty", NULL, CLI_NUMBER, "N", PLACE(frequency_penalty), .lo = -1e6, .hi = 1e6, .standard = "0", .doc = "taken off for each time that a token was there"},
-    {GENERATE, 0, "--dry-multiplier", NULL, CLI_NUMBER, "N", PLACE(dry_multiplier), .lo = 0, .hi = 1e6, .standard = "0", .doc = "penalty of what would repeat a sequence; 0: off"},
-    {GENERATE, 0, "--dry-base", NULL, CLI_NUMBER, "N", PLACE(dry_base), .lo = 1, .hi = 1e6, .standard = "1.75", .doc = "it grows by this for each token of the sequence"},
-    {GENERATE, 0, "--dry-allowed-length", NULL, CLI_COUNT, "N", PLACE(dry_allowed_length), .lo = 0, .hi = 1e9, .standard = "2", .doc = "sequences up to this length may be repeated"},
-    {GENERATE, 0, "--dry-penalty-last-n", NULL, CLI_COUNT, "N", PLACE(dry_last_n), .lo = -1, .hi = 1e9, .standard = "-1", .doc = "how many last tokens are searched; -1: all"},
-    {GENERATE, 0, "--dry-sequence-breaker", NULL, CLI_TEXT, "TEXT", PLACE(dry_breakers), .repeat = true, .doc = "a text that no repetition reaches over; may be repeated, \"none\": no such text; default: newline, colon, quote, asterisk"},
-    {GENERATE, 0, "--logit-bias", "-l", CLI_TEXT, "ID(+|-)N", PLACE(biases), .repeat = true, .doc = "added to a token's logit: 15043+1, 29905-0.5; 13-inf: never; may be repeated"},
+    {SPEAKS, 0, "--temp", NULL, CLI_NUMBER, "N", PLACE(temperature), .lo = 0, .hi = 1e6, .standard = "0.8", .doc = "temperature; 0: always the best token"},
+    {SPEAKS, 0, "--top-k", NULL, CLI_COUNT, "N", PLACE(top_k), .lo = 0, .hi = 1e9, .standard = "40", .doc = "only the N best tokens; 0: all"},
+    {SPEAKS, 0, "--top-p", NULL, CLI_NUMBER, "N", PLACE(top_p), .lo = 0, .hi = 1, .standard = "0.95", .doc = "only the best tokens that make up this share; 1: all"},
+    {SPEAKS, 0, "--min-p", NULL, CLI_NUMBER, "N", PLACE(min_p), .lo = 0, .hi = 1, .standard = "0.05", .doc = "only tokens with this share of the best one's probability; 0: all"},
+    {SPEAKS, 0, "--typical", NULL, CLI_NUMBER, "N", PLACE(typical_p), .lo = 0, .hi = 1, .standard = "1", .doc = "only the tokens nearest to the expected information that make up this share; 1: all"},
+    {SPEAKS, 0, "--top-nsigma", NULL, CLI_NUMBER, "N", PLACE(top_n_sigma), .lo = -1, .hi = 1e6, .standard = "-1", .doc = "only logits within N standard deviations of the largest; 0, -1: all"},
+    {SPEAKS, 0, "--xtc-probability", NULL, CLI_NUMBER, "N", PLACE(xtc_probability), .lo = 0, .hi = 1, .standard = "0", .doc = "how often all tokens above --xtc-threshold go but the least probable of them; 0: never"},
+    {SPEAKS, 0, "--xtc-threshold", NULL, CLI_NUMBER, "N", PLACE(xtc_threshold), .lo = 0, .hi = 1, .standard = "0.1", .doc = "a probability; above 0.5: XTC is off"},
+    {SPEAKS, 0, "--repeat-penalty", NULL, CLI_NUMBER, "N", PLACE(repeat_penalty), .lo = 1e-6, .hi = 1e6, .standard = "1", .doc = "divides positive logits of tokens that were there, multiplies others; 1: off"},
+    {SPEAKS, 0, "--repeat-last-n", NULL, CLI_COUNT, "N", PLACE(repeat_last_n), .lo = -1, .hi = 1e9, .standard = "64", .doc = "how many last tokens are penalised; -1: all"},
+    {SPEAKS, 0, "--presence-penalty", NULL, CLI_NUMBER, "N", PLACE(presence_penalty), .lo = -1e6, .hi = 1e6, .standard = "0", .doc = "taken off the logits of tokens that were there"},
+    {SPEAKS, 0, "--frequency-penalty", NULL, CLI_NUMBER, "N", PLACE(frequency_penalty), .lo = -1e6, .hi = 1e6, .standard = "0", .doc = "taken off for each time that a token was there"},
+    {SPEAKS, 0, "--dry-multiplier", NULL, CLI_NUMBER, "N", PLACE(dry_multiplier), .lo = 0, .hi = 1e6, .standard = "0", .doc = "penalty of what would repeat a sequence; 0: off"},
+    {SPEAKS, 0, "--dry-base", NULL, CLI_NUMBER, "N", PLACE(dry_base), .lo = 1, .hi = 1e6, .standard = "1.75", .doc = "it grows by this for each token of the sequence"},
+    {SPEAKS, 0, "--dry-allowed-length", NULL, CLI_COUNT, "N", PLACE(dry_allowed_length), .lo = 0, .hi = 1e9, .standard = "2", .doc = "sequences up to this length may be repeated"},
+    {SPEAKS, 0, "--dry-penalty-last-n", NULL, CLI_COUNT, "N", PLACE(dry_last_n), .lo = -1, .hi = 1e9, .standard = "-1", .doc = "how many last tokens are searched; -1: all"},
+    {SPEAKS, 0, "--dry-sequence-breaker", NULL, CLI_TEXT, "TEXT", PLACE(dry_breakers), .repeat = true, .doc = "a text that no repetition reaches over; may be repeated, \"none\": no such text; default: newline, colon, quote, asterisk"},
+    {SPEAKS, 0, "--logit-bias", "-l", CLI_TEXT, "ID(+|-)N", PLACE(biases), .repeat = true, .doc = "added to a token's logit: 15043+1, 29905-0.5; 13-inf: never; may be repeated"},
     {GENERATE, 0, "--logprobs", NULL, CLI_COUNT, "N", PLACE(logprobs), .lo = 0, .hi = 1000, .standard = "0", .doc = "with --json: log-probabilities of each token and of the N best"},
-    {GENERATE, 0, "--seed", "-s", CLI_COUNT, "N", PLACE(seed), .lo = -1, .hi = 9007199254740991.0, .standard = "-1", .doc = "of the sampling; -1: another one each time"},
+    {SPEAKS, 0, "--seed", "-s", CLI_COUNT, "N", PLACE(seed), .lo = -1, .hi = 9007199254740991.0, .standard = "-1", .doc = "of the sampling; -1: another one each time"},
     {GENERATE, 0, "--keep", NULL, CLI_COUNT, "N", PLACE(keep), .lo = -1, .hi = 1 << 30, .standard = "-1", .doc = "when the context is full, forget the oldest half behind the first N tokens and go on; -1: stop there"},
     {GENERATE, 0, "--ignore-eos", NULL, CLI_SWITCH, .value = NULL, PLACE(ignore_eos), .doc = "go on after the model's end of text"},
-    {GENERATE, 0, "--stop", NULL, CLI_TEXT, "TEXT", PLACE(stops), .repeat = true, .doc = "end before this text; may be repeated"},
+    {SPEAKS, 0, "--stop", NULL, CLI_TEXT, "TEXT", PLACE(stops), .repeat = true, .doc = "end before this text; may be repeated"},
+    {GENERATE, 0, "--chat", NULL, CLI_SWITCH, .value = NULL, PLACE(chat), .doc = "each prompt is a message of a user, put into the model's chat template"},
+    {SPEAKS, 0, "--system", NULL, CLI_TEXT, "TEXT", PLACE(system), .doc = "the system prompt of a conversation"},
 
     {EMBED, 0, "--file", "-f", CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a file of lines; - is standard input, the default; may be repeated"},
     {EMBED, 0, "--ids", NULL, CLI_TEXT, "FILE", PLACE(prompts), .repeat = true, .doc = "a file whose lines are ids, special ones included; needs no tokeniser"},
@@ -210,8 +222,6 @@ const cli_flag cli_flags[] = {
     {EVERY, 0, "--version", NULL, CLI_SWITCH, .value = NULL, PLACE(version), .doc = "the version"},
 
     /* Known by name, there in a later version. */
-    {0, GENERATE, "--chat", NULL, CLI_SWITCH, .value = NULL},
-    {0, GENERATE, "--system", NULL, CLI_TEXT, .value = "TEXT"},
     {0, GRAPHS, "--no-compile", NULL, CLI_SWITCH, .value = NULL},
 };
 /* clang-format on */

@@ -30,8 +30,8 @@ typedef enum cli_command_id {
   CLI_GRAPH,
   CLI_CACHE,
   CLI_PERPLEXITY,
-  CLI_CHAT, /* from here on: known by name, not there yet */
-  CLI_QUANTIZE,
+  CLI_CHAT,
+  CLI_QUANTIZE, /* from here on: known by name, not there yet */
   CLI_CONVERT,
   CLI_COMMANDS
 } cli_command_id;

@@ -267,7 +267,7 @@ rung_status rung_j_elements(rung_jrun *run, rung_jvalue v, rung_jlist **out) {
   if (v.kind == RUNG_J_UNDEFINED) return RUNG_OK;
   if (v.kind == RUNG_J_ITERATOR) {
     rung_jlist *left = v.as.list;
-    made.as.list->item = left->item + left->at;
+    if (left->item) made.as.list->item = left->item + left->at;
     made.as.list->count = made.as.list->capacity = left->count - left->at;
     left->at = left->count;
     return RUNG_OK;

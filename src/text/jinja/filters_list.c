@@ -156,7 +156,7 @@ ROW(slice) {
 
 /* The arguments from the n-th on. */
 static rung_jcall rest(const rung_jcall *call, size_t n) {
-  return (rung_jcall){call->item + n, call->count - n, call->named};
+  return (rung_jcall){call->item ? call->item + n : NULL, call->count - n, call->named};
 }
 
 static rung_status map_attribute(rung_jrun *run, const rung_jlist *list, const rung_jdict *named, rung_jlist *to) {

@@ -613,7 +613,7 @@ rung_status rung_jparse_tuple(rung_jparser *p, rung_jtuple how, const char *end_
     *out = list;
     return RUNG_OK;
   }
-  if (!tuple && how != RUNG_J_TUPLE_BRACKETS) return rung_jparser_expect(p, RUNG_J_TOKEN_NAME, NULL, "an expression");
+  if (!tuple && how != RUNG_J_TUPLE_BRACKETS) return rung_jparser_fail(p, line, "an expression expected");
   RUNG_TRY(rung_jparser_node(p, RUNG_J_NODE_TUPLE, line, out));
   (*out)->list = list;
   return rung_jparser_close(p, *out);
