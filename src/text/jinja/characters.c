@@ -38,7 +38,6 @@ bool rung_jclass_is(uint32_t c, rung_jclass class_) {
   return low && c <= s[low - 1].to && (c - s[low - 1].from) % s[low - 1].step == 0;
 }
 
-/* Spans of step 2 may lie between each other's characters, so that two can begin before c and hold it. */
 int rung_jcase_of(uint32_t c, rung_jcase to, uint32_t out[3]) {
   static const struct {
     const shift *shift;
@@ -54,9 +53,16 @@ int rung_jcase_of(uint32_t c, rung_jcase to, uint32_t out[3]) {
     if (up ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z') out[0] = c ^ 0x20;
     return 1;
   }
-  for (size_t i = 0; i < table[to].count && table[to].shift[i].from <= c; i++) {
-    const shift *s = &table[to].shift[i];
-    if (c > s->to || (c - s->from) % s->step) continue;
+  size_t low = 0, high = table[to].count; /* the last one that begins at or before c */
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (table[to].shift[middle].from <= c)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const shift *s = low ? &table[to].shift[low - 1] : NULL;
+  if (s && c <= s->to && (c - s->from) % s->step == 0) {
     out[0] = (uint32_t)((int32_t)c + s->by);
     return 1;
   }
