@@ -3,7 +3,7 @@ _rung() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env compile graph cache perplexity --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env compile graph cache perplexity chat --help --version" -- "$word"))
     return
   fi
   case $command:$before in
@@ -37,6 +37,7 @@ _rung() {
     generate:--seed|generate:-s) return ;;
     generate:--keep) return ;;
     generate:--stop) return ;;
+    generate:--system) return ;;
     generate:--store) compopt -o default; return ;;
     generate:--threads|generate:-t) return ;;
     generate:--device) words="cpu ref" ;;
@@ -149,10 +150,43 @@ _rung() {
     perplexity:--quant) words="fast exact" ;;
     perplexity:--memory) return ;;
     perplexity:--trace) compopt -o default; return ;;
+    chat:--model|chat:-m) compopt -o default; return ;;
+    chat:--predict|chat:-n) return ;;
+    chat:--ctx-size|chat:-c) return ;;
+    chat:--ubatch) return ;;
+    chat:--kv) words="f16 f32 bf16 q8_0" ;;
+    chat:--temp) return ;;
+    chat:--top-k) return ;;
+    chat:--top-p) return ;;
+    chat:--min-p) return ;;
+    chat:--typical) return ;;
+    chat:--top-nsigma) return ;;
+    chat:--xtc-probability) return ;;
+    chat:--xtc-threshold) return ;;
+    chat:--repeat-penalty) return ;;
+    chat:--repeat-last-n) return ;;
+    chat:--presence-penalty) return ;;
+    chat:--frequency-penalty) return ;;
+    chat:--dry-multiplier) return ;;
+    chat:--dry-base) return ;;
+    chat:--dry-allowed-length) return ;;
+    chat:--dry-penalty-last-n) return ;;
+    chat:--dry-sequence-breaker) return ;;
+    chat:--logit-bias|chat:-l) return ;;
+    chat:--seed|chat:-s) return ;;
+    chat:--stop) return ;;
+    chat:--system) return ;;
+    chat:--store) compopt -o default; return ;;
+    chat:--threads|chat:-t) return ;;
+    chat:--device) words="cpu ref" ;;
+    chat:--precision) words="f32" ;;
+    chat:--quant) words="fast exact" ;;
+    chat:--memory) return ;;
+    chat:--trace) compopt -o default; return ;;
   esac
   if [ -z "$words" ]; then
     case $command in
-      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --logit-bias -l --logprobs --seed -s --keep --ignore-eos --stop --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --logit-bias -l --logprobs --seed -s --keep --ignore-eos --stop --chat --system --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       tokenize) words=" --model -m --decode --no-special --no-bos --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       logits) words=" --model -m --prompt -p --file -f --ids --ubatch --kv --output -o --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       embed) words=" --model -m --file -f --ids --output -o --pool --no-normalize --truncate --prefix --dims --ctx-size -c --ubatch --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
@@ -164,6 +198,7 @@ _rung() {
       graph) words=" --model -m --ubatch --kv --output -o --svg --source --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       cache) words=" --dir --max --json --verbose -v --quiet -q --help -h --version" ;;
       perplexity) words=" --model -m --file -f --ids --ctx-size -c --ubatch --kv --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      chat) words=" --model -m --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --logit-bias -l --seed -s --stop --system --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
