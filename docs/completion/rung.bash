@@ -151,6 +151,8 @@ _rung() {
     perplexity:--memory) return ;;
     perplexity:--trace) compopt -o default; return ;;
     chat:--model|chat:-m) compopt -o default; return ;;
+    chat:--prompt|chat:-p) return ;;
+    chat:--file|chat:-f) compopt -o default; return ;;
     chat:--predict|chat:-n) return ;;
     chat:--ctx-size|chat:-c) return ;;
     chat:--ubatch) return ;;
@@ -173,7 +175,9 @@ _rung() {
     chat:--dry-penalty-last-n) return ;;
     chat:--dry-sequence-breaker) return ;;
     chat:--logit-bias|chat:-l) return ;;
+    chat:--logprobs) return ;;
     chat:--seed|chat:-s) return ;;
+    chat:--keep) return ;;
     chat:--stop) return ;;
     chat:--system) return ;;
     chat:--store) compopt -o default; return ;;
@@ -198,7 +202,7 @@ _rung() {
       graph) words=" --model -m --ubatch --kv --output -o --svg --source --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       cache) words=" --dir --max --json --verbose -v --quiet -q --help -h --version" ;;
       perplexity) words=" --model -m --file -f --ids --ctx-size -c --ubatch --kv --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
-      chat) words=" --model -m --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --logit-bias -l --seed -s --stop --system --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      chat) words=" --model -m --prompt -p --file -f --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --logit-bias -l --logprobs --seed -s --keep --ignore-eos --stop --system --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))

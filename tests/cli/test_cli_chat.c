@@ -29,7 +29,9 @@ static void test_conversation(void) {
   tool_result same = tool("chat -m " LLAMA " --temp 0 -n 4 -q <'%s'", tool_file("talk"));
   CHECK_EQ_I64(r.code, 0);
   CHECK_STR(r.out, same.out);
-  CHECK(strstr(r.err, "there is /reset, /system TEXT and /quit") != NULL);
+  CHECK(strstr(r.err, "\"/what\" is no command; there are /reset, /system TEXT and /quit") != NULL);
+  CHECK(strstr(same.err, "\"/what\" is no command") !=
+        NULL); /* a line that is not answered is never passed over in silence */
   /* The second turn goes on from the first one; /reset and /system begin anew. */
   int turns = 0, whole = 0, fresh, all;
   for (const char *at = r.err; (at = strstr(at, " tokens are new")) != NULL; at++, turns++) {
@@ -44,6 +46,75 @@ static void test_conversation(void) {
   tool_free(&r);
   tool_free(&same);
   EXPECT(1, "raise -c", "chat -m " LLAMA " -c 16 <'%s'", tool_file("talk"));
+}
+
+/* How many lines a text has, each an answer. */
+static int answers(const char *text) {
+  int lines = 0;
+  for (; *text; text++) lines += *text == '\n';
+  return lines;
+}
+
+static void expect_answers(int want, const char *messages, const char *flags) {
+  write_file(tool_file("said"), messages);
+  tool_result r = tool("chat -m " LLAMA " --temp 0 -n 2 --json %s <'%s'", flags, tool_file("said"));
+  CHECK_EQ_I64(r.code, 0);
+  CHECK_EQ_I64(answers(r.out), want);
+  if (want)
+    CHECK(json_lines_have(r.out,
+                          "text ids finish prompt_tokens kept_tokens prompt_tokens_per_second decode_tokens "
+                          "decode_tokens_per_second seed"));
+  tool_free(&r);
+}
+
+static void test_what_is_a_message(void) {
+  expect_answers(0, "", "");
+  expect_answers(1, "no line end", "");
+  expect_answers(0, "\n\n", "");
+  expect_answers(1, "\r\nHello\r\n/quit\r\nnever\r\n", ""); /* lines of Windows */
+  expect_answers(1, "\"\"\"\n/quit\n\"\"\"\n", "");         /* no command between quotes */
+  expect_answers(1, "\"\"\"\nnever closed", "");
+  expect_answers(0, "/usr/bin is a folder\n/systemx\n/system\n", "");
+  expect_answers(3, "Third\n", "-p First -p Second"); /* those of the command line come first */
+  expect_answers(1, "", "-p First --logprobs 2");
+  EXPECT(2, "an empty message", "chat -m " LLAMA " -p '' </dev/null");
+  EXPECT(1, "standard input", "chat -m " LLAMA " <&-");
+}
+
+static void test_flags_as_in_generate(void) {
+  tool_result none = tool("chat -m " LLAMA " -p Hi -n 0 --json </dev/null");
+  CHECK_EQ_I64(none.code, 0);
+  CHECK(strstr(none.out, "\"ids\": []") != NULL && strstr(none.out, "\"finish\": \"limit\"") != NULL);
+  tool_result once = tool("generate -m " LLAMA " --chat -p Hi -n 6 --temp 0 --ignore-eos --logprobs 1 --json");
+  tool_result said = tool("chat -m " LLAMA " -p Hi -n 6 --temp 0 --ignore-eos --logprobs 1 --json </dev/null");
+  const char *end = strstr(once.out, "\"finish\"");
+  CHECK(end && strncmp(once.out, said.out, (size_t)(end - once.out)) == 0);
+  tool_result full = tool("chat -m " LLAMA " -p Hi -c 40 --temp 0 --ignore-eos --json </dev/null");
+  CHECK(strstr(full.out, "\"finish\": \"context\"") != NULL);
+  tool_result more = tool("chat -m " LLAMA " -p Hi -c 40 -n 60 --keep 4 --temp 0 --ignore-eos --json </dev/null");
+  CHECK(strstr(more.out, "\"decode_tokens\": 60") != NULL && strstr(more.out, "\"finish\": \"limit\"") != NULL);
+  tool_free(&none);
+  tool_free(&once);
+  tool_free(&said);
+  tool_free(&full);
+  tool_free(&more);
+}
+
+/* A template that raises refuses the conversation, not the file. */
+static void test_refused_by_the_template(void) {
+  char folder[256];
+  snprintf(folder, sizeof folder, "%s", tool_file("model"));
+  char command[1024];
+  snprintf(command, sizeof command,
+           "mkdir '%s' && cp " TINY "llama-f32/config.json " TINY "llama-f32/model.safetensors '%s'", folder, folder);
+  CHECK_EQ_I64(system(command), 0);
+  write_file(tool_file("model/chat_template.jinja"), "\n{{ raise_exception('roles must alternate') }}");
+  EXPECT(1, "line 2: the call raise_exception: roles must alternate", "generate -m '%s' --chat -p x", folder);
+  EXPECT(1, "roles must alternate", "chat -m '%s' -p x </dev/null", folder);
+  write_file(tool_file("model/chat_template.jinja"), "{% block x %}");
+  EXPECT(4, "block", "generate -m '%s' --chat -p x", folder);
+  write_file(tool_file("model/chat_template.jinja"), "{% if");
+  EXPECT(3, "chat_template.jinja", "chat -m '%s' -p x </dev/null", folder);
 }
 
 /* Ctrl-C while an answer comes ends the answer; the next message is answered; the end of the input ends the program. */
@@ -87,6 +158,9 @@ static void test_interrupt(void) {
 int main(void) {
   RUN(test_generate_applies_the_template);
   RUN(test_conversation);
+  RUN(test_what_is_a_message);
+  RUN(test_flags_as_in_generate);
+  RUN(test_refused_by_the_template);
   RUN(test_interrupt);
   tool_clean();
   return TEST_END();

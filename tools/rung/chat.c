@@ -19,8 +19,9 @@ typedef struct talk {
   const cli_options *o;
   rung_model *model;
   rung_generator *generator;
-  cli_conversation said;
+  cli_conversation said; /* ends with an answer, or the system prompt, between turns */
   int64_t context;
+  uint64_t seed;
   bool terminal;
   char *line; /* of getline */
   size_t line_room;
@@ -28,33 +29,30 @@ typedef struct talk {
 
 /* ---- reading a message */
 
-typedef struct input {
-  char *text; /* malloc; terminated */
-  size_t bytes;
-} input;
-
-static bool add(input *in, const char *text, size_t bytes) {
-  char *grown = realloc(in->text, in->bytes + bytes + 1);
+static bool add(cli_bytes *in, const char *text, size_t bytes) {
+  char *grown = realloc(in->data, in->bytes + bytes + 1);
   if (!grown) return false;
   memcpy(grown + in->bytes, text, bytes);
-  in->text = grown;
+  in->data = grown;
   in->bytes += bytes;
-  in->text[in->bytes] = 0;
+  in->data[in->bytes] = 0;
   return true;
 }
 
-/* A line without its end; -1 at the end of the input, or when Ctrl-C ended the reading. */
+/* A line without its end (Windows' too); -1 at the end of the input, or when Ctrl-C ended the reading. */
 static ssize_t read_line(talk *t, const char *sign) {
   if (t->terminal) fputs(sign, stderr);
   ssize_t bytes = getline(&t->line, &t->line_room, stdin);
   if (bytes > 0 && t->line[bytes - 1] == '\n') t->line[--bytes] = 0;
+  if (bytes > 0 && t->line[bytes - 1] == '\r') t->line[--bytes] = 0;
   return bytes;
 }
 
-/* A message: a line, lines that end with a backslash and the next one, or those between two lines of """. */
-static int read_message(talk *t, input *out, bool *out_end) {
+/* A message: a line, lines that end with a backslash and the next one, or those between two lines of """. Only the
+ * last are no command, whatever they begin with. */
+static int read_message(talk *t, cli_bytes *out, bool *out_command, bool *out_end) {
   static const char quotes[] = "\"\"\"";
-  *out = (input){0};
+  *out = (cli_bytes){0};
   *out_end = false;
   ssize_t bytes = read_line(t, "> ");
   const bool block = bytes >= 0 && strcmp(t->line, quotes) == 0;
@@ -68,84 +66,106 @@ static int read_message(talk *t, input *out, bool *out_end) {
     if (!more) break;
     bytes = read_line(t, ". ");
   }
-  if (block && out->bytes) out->text[--out->bytes] = 0; /* the line end in front of the closing quotes */
+  if (block && out->bytes) out->data[--out->bytes] = 0; /* the line end in front of the closing quotes */
   if (cli_interrupted()) return CLI_INTERRUPTED;
   if (bytes < 0 && ferror(stdin)) return cli_refuse(t->s, CLI_FAILED, "standard input: %s", strerror(errno));
+  *out_command = !block && out->bytes && out->data[0] == '/';
   *out_end = bytes < 0 && !out->bytes;
   return CLI_OK;
 }
 
 /* ---- answering */
 
+/* An answer while it comes: the reply, and what --json tells besides. */
+typedef struct answer {
+  cli_reply reply;
+  size_t tokens, kept; /* of the conversation; those that were not read again */
+  double begun, first, last;
+} answer;
+
 /* The slot's text becomes this one; what it shares with what the slot holds is not read again. */
-static int give(talk *t, const cli_ids *ids) {
-  size_t kept = 0;
-  const rung_status status = rung_generator_set_text(t->generator, 0, ids->id, ids->count, &kept);
+static int give(talk *t, const cli_ids *ids, answer *a) {
+  if ((int64_t)ids->count > t->context && t->o->keep < 0)
+    return cli_refuse(t->s, CLI_FAILED,
+                      "the conversation has %zu tokens, the context %" PRId64 " positions; /reset, or raise -c",
+                      ids->count, t->context);
+  const rung_status status = rung_generator_set_text(t->generator, 0, ids->id, ids->count, &a->kept);
   if (status) return cli_fail(t->s, CLI_ON_RUN, status, rung_generator_message(t->generator));
-  if (t->o->verbose) cli_note(t->s, "%zu of %zu tokens are new", ids->count - kept, ids->count);
+  a->tokens = ids->count;
+  if (t->o->verbose) cli_note(t->s, "%zu of %zu tokens are new", a->tokens - a->kept, a->tokens);
   return CLI_OK;
 }
 
-static int stream(talk *t, cli_reply *r) {
-  rung_token token;
-  size_t count;
-  bool busy = true;
-  while (!r->finish && busy) {
+static int stream(talk *t, answer *a) {
+  cli_reply *r = &a->reply;
+  a->begun = a->first = a->last = cli_seconds();
+  while (!r->finish) {
+    rung_token token;
+    size_t count;
     const size_t ready = r->ready;
-    const rung_status status = rung_generator_step(t->generator, &token, &count, &busy);
-    if (status == RUNG_CANCELLED || cli_interrupted()) return CLI_INTERRUPTED;
+    const rung_status status = rung_generator_step(t->generator, &token, &count, NULL);
+    if (status == RUNG_CANCELLED || cli_interrupted()) {
+      r->finish = CLI_AT_INTERRUPT;
+      return CLI_INTERRUPTED;
+    }
     if (status) return cli_fail(t->s, CLI_ON_RUN, status, rung_generator_message(t->generator));
     if (!count) continue;
-    int code = cli_reply_add(t->s, r, token.id);
-    if (!r->finish && token.end) r->finish = CLI_AT_END;
-    if (!r->finish && t->o->predict >= 0 && (int64_t)r->ids.count >= t->o->predict) r->finish = CLI_AT_LIMIT;
-    if (!r->finish && !busy) r->finish = CLI_AT_CONTEXT;
-    if (!code && r->finish) code = cli_reply_end(t->s, r);
+    a->last = cli_seconds();
+    if (a->first == a->begun) a->first = a->last;
+    const int code = cli_reply_take(t->s, r, t->generator, &token, t->context);
     if (code) return code;
+    if (t->o->json) continue;
     fwrite(r->text + ready, 1, r->ready - ready, stdout);
     fflush(stdout);
   }
   return CLI_OK;
 }
 
-/* A turn. What the template or the context refuses is said, and the message forgotten. */
-static int answer(talk *t, const input *message) {
-  const size_t before = t->said.count;
-  cli_ids ids = {0};
-  int code = cli_conversation_add(t->s, &t->said, "user", message->text, message->bytes);
-  if (!code && cli_conversation_ids(t->s, t->model, &t->said, &ids)) {
-    cli_conversation_drop(&t->said, before);
-    free(ids.id);
-    return t->terminal ? CLI_OK : CLI_FAILED;
-  }
-  if (!code && (int64_t)ids.count >= t->context) {
-    cli_conversation_drop(&t->said, before);
-    code = cli_refuse(t->s, CLI_FAILED,
-                      "the conversation has %zu tokens, the context %" PRId64 " positions; /reset, or raise -c",
-                      ids.count, t->context);
-    free(ids.id);
-    return t->terminal ? CLI_OK : code;
-  }
-  if (!code) code = give(t, &ids);
-  free(ids.id);
-  cli_reply reply = {0};
-  if (!code) code = cli_reply_begin(t->s, t->model, false, &reply);
-  if (!code) code = stream(t, &reply);
-  if (code == CLI_INTERRUPTED) { /* what was said so far counts */
-    cli_interrupt_clear();
-    code = CLI_OK;
-  }
-  if (!code) {
+static double rate(size_t tokens, double seconds) { return seconds > 0 ? (double)tokens / seconds : 0; }
+
+static void print_answer(const talk *t, const answer *a) {
+  if (t->o->json) {
+    const size_t made = a->reply.ids.count;
+    cli_json json = cli_json_begin(stdout);
+    cli_reply_print(t->s, &a->reply, &json);
+    cli_json_integer(&json, "prompt_tokens", (int64_t)a->tokens);
+    cli_json_integer(&json, "kept_tokens", (int64_t)a->kept);
+    cli_json_number(&json, "prompt_tokens_per_second", rate(a->tokens - a->kept, a->first - a->begun));
+    cli_json_integer(&json, "decode_tokens", (int64_t)made);
+    cli_json_number(&json, "decode_tokens_per_second", rate(made ? made - 1 : 0, a->last - a->first));
+    cli_json_bytes(&json, "seed", t->seed);
+    cli_json_end(&json);
+  } else {
     printf("\n");
-    fflush(stdout);
-    if (reply.finish == CLI_AT_CONTEXT) cli_note(t->s, "the context is full; /reset begins anew");
-    if (reply.ready)
-      code = cli_conversation_add(t->s, &t->said, "assistant", reply.text, reply.ready);
-    else
-      cli_conversation_drop(&t->said, before);
   }
-  cli_reply_free(&reply);
-  return code;
+  fflush(stdout);
+  if (a->reply.finish == CLI_AT_CONTEXT) cli_note(t->s, "the context is full; /reset begins anew");
+}
+
+static int take_turn(talk *t, const cli_bytes *message, answer *a) {
+  cli_ids ids;
+  int code = cli_conversation_add(t->s, &t->said, "user", message->data, message->bytes);
+  if (code) return code;
+  code = cli_conversation_ids(t->s, t->model, &t->said, &ids);
+  if (!code) code = give(t, &ids, a);
+  free(ids.id);
+  if (!code) code = cli_reply_begin(t->s, t->model, false, &a->reply);
+  if (!code) code = stream(t, a);
+  if (code && code != CLI_INTERRUPTED) return code;
+  cli_interrupt_clear(); /* what was said so far counts */
+  print_answer(t, a);
+  return a->reply.ready ? cli_conversation_add(t->s, &t->said, "assistant", a->reply.text, a->reply.ready) : CLI_OK;
+}
+
+/* A turn that fails is said, and its message forgotten: the conversation before it stays. A terminal then waits for the
+ * next message; where the messages come from a file the program ends. */
+static int reply_to(talk *t, const cli_bytes *message) {
+  const size_t before = t->said.count;
+  answer a = {0};
+  const int code = take_turn(t, message, &a);
+  if (code || !a.reply.ready) cli_conversation_drop(&t->said, before);
+  cli_reply_free(&a.reply);
+  return t->terminal ? CLI_OK : code;
 }
 
 /* ---- commands */
@@ -170,39 +190,55 @@ static int command(talk *t, const char *text, bool *out_end) {
     free(kept);
     return code;
   }
-  cli_note(t->s, "there is /reset, /system TEXT and /quit");
+  (void)cli_refuse(
+      t->s, CLI_USAGE,
+      "\"%s\" is no command; there are /reset, /system TEXT and /quit. A message that begins with / stands "
+      "between two lines of \"\"\"",
+      text);
   return CLI_OK;
+}
+
+/* Messages of the command line come first. */
+static int say_given(talk *t, int index) {
+  const char *item = t->o->prompts.item[index];
+  cli_bytes file = {0}, message = {(char *)(uintptr_t)item, strlen(item)};
+  int code = CLI_OK;
+  if (t->o->prompts.letter[index] == 'f') {
+    code = cli_read_file(t->s, item, &file);
+    message = file;
+  }
+  if (!code && !message.bytes) code = cli_refuse(t->s, CLI_USAGE, "an empty message");
+  if (!code) code = reply_to(t, &message);
+  free(file.data);
+  return code;
 }
 
 static int converse(talk *t) {
   int code = CLI_OK;
-  for (bool end = false; !code && !end;) {
-    input message;
-    code = read_message(t, &message, &end);
-    if (!code && !end && message.bytes)
-      code = message.text[0] == '/' ? command(t, message.text, &end) : answer(t, &message);
-    free(message.text);
+  for (int i = 0; !code && i < t->o->prompts.count; i++) code = say_given(t, i);
+  for (bool end = false, is_command = false; !code && !end;) {
+    cli_bytes message;
+    code = read_message(t, &message, &is_command, &end);
+    if (!code && !end && message.bytes) code = is_command ? command(t, message.data, &end) : reply_to(t, &message);
+    free(message.data);
   }
   if (t->terminal) fputc('\n', stderr);
   return code;
 }
 
 static int set_up(talk *t) {
-  enum { USUAL = 4096 };
-  rung_model_info info;
   rung_chat_template *own;
   int code = cli_open_model(t->s, &t->model, NULL);
   if (code) return code;
   const rung_status status = rung_model_chat_template(t->model, NULL, &t->s->error, &own);
   if (status) return cli_fail(t->s, CLI_ON_FILE, status, NULL);
   rung_chat_template_release(own);
-  rung_model_get_info(t->model, &info);
   rung_generate_options o = cli_generate_options(t->o);
-  if (!o.context) o.context = info.context < USUAL ? info.context : USUAL;
-  t->context = o.context;
+  cli_may_shift(t->o, &o);
+  t->context = o.context = cli_context(t->o, t->model, 0);
   code = cli_open_generator(t->s, t->model, &o, &t->generator, NULL);
-  const uint64_t seed = t->o->seed >= 0 ? (uint64_t)t->o->seed : rung_trace_now() & 0xFFFFFFFF;
-  if (!code) code = cli_set_sampling(t->s, t->generator, 0, seed);
+  t->seed = cli_seed(t->o);
+  if (!code) code = cli_set_sampling(t->s, t->generator, 0, t->seed);
   return code ? code : cli_conversation_begin(t->s, &t->said, t->o->system);
 }
 

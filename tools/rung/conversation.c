@@ -70,8 +70,7 @@ int cli_conversation_ids(cli_session *s, rung_model *model, const cli_conversati
   input.messages = json;
   const rung_status status = rung_model_chat_render(model, NULL, &input, &s->error, &text, &bytes);
   free(json);
-  if (status == RUNG_NOT_FOUND) return cli_refuse(s, CLI_BAD_FILE, "%s", s->error.message);
-  if (status) return cli_fail(s, CLI_ON_FILE, status, NULL);
+  if (status) return cli_fail(s, status == RUNG_NOT_FOUND ? CLI_ON_FILE : CLI_ON_RUN, status, NULL);
   /* The template writes the begin token itself. */
   const int code = cli_encode(s, model, text, bytes, RUNG_TEXT_PARSE_SPECIAL, out);
   rung_text_free(s->host, text, bytes);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "commands.h"
-#include "logprobs.h"
 #include "reply.h"
 #include "sampling.h"
 
@@ -19,7 +18,6 @@ typedef struct job {
   int count; /* sequences */
   cli_ids *prompt;
   cli_reply *reply;
-  cli_logprobs *logprobs;
   rung_token *token;
   uint64_t seed;
   int64_t longest, prompt_tokens, context, chunk;
@@ -46,16 +44,6 @@ static int read_prompts(job *j) {
     if (code) return code;
   }
   return CLI_OK;
-}
-
-/* Without -c: what prompt and -n need, at least the default, at most what the model was trained for. */
-static int64_t default_context(const job *j) {
-  enum { USUAL = 4096 };
-  rung_model_info info;
-  rung_model_get_info(j->model, &info);
-  int64_t context = j->longest + (j->o->predict > 0 ? j->o->predict : 0);
-  if (context < USUAL) context = USUAL;
-  return context < info.context ? context : info.context;
 }
 
 /* Reading the prompts and going on row by row may use different kernels: the larger of both, class by class. */
@@ -91,9 +79,8 @@ static int set_up(job *j) {
   if (code) return code;
   rung_generate_options o = cli_generate_options(j->o);
   o.sequences = j->count;
-  o.shift = j->o->keep >= 0;
-  if (o.shift) o.keep = j->o->keep;
-  if (!o.context) o.context = default_context(j);
+  cli_may_shift(j->o, &o);
+  o.context = cli_context(j->o, j->model, j->longest + (j->o->predict > 0 ? j->o->predict : 0));
   j->context = o.context;
   j->chunk = o.chunk > j->count ? o.chunk : j->count;
   if (j->longest > o.context && !o.shift)
@@ -104,7 +91,7 @@ static int set_up(job *j) {
 }
 
 static int start_sequences(job *j) {
-  j->seed = j->o->seed >= 0 ? (uint64_t)j->o->seed : rung_trace_now() & 0xFFFFFFFF;
+  j->seed = cli_seed(j->o);
   for (int i = 0; i < j->count; i++) {
     const int code = cli_set_sampling(j->s, j->generator, i, j->seed + (uint64_t)i);
     if (code) return code;
@@ -126,26 +113,8 @@ static void stream_out(const job *j, const cli_reply *r, size_t from) {
 static int take(job *j, const rung_token *t) {
   cli_reply *r = &j->reply[t->slot];
   const size_t ready = r->ready;
-  int code = cli_logprobs_add(j->s, &j->logprobs[t->slot], j->generator, t);
-  if (!code) code = cli_reply_add(j->s, r, t->id);
-  if (code) return code;
-  const bool full = j->o->keep < 0 && rung_generator_length(j->generator, t->slot) >= j->context;
-  if (r->finish != CLI_AT_STOP) {
-    if (t->end && !j->o->ignore_eos)
-      r->finish = CLI_AT_END;
-    else if (j->o->predict >= 0 && (int64_t)r->ids.count >= j->o->predict)
-      r->finish = CLI_AT_LIMIT;
-    else if (full)
-      r->finish = CLI_AT_CONTEXT;
-  }
-  if (r->finish) {
-    rung_generator_pause(j->generator, t->slot);
-    code = cli_reply_end(j->s, r);
-  } else if (t->end) { /* --ignore-eos: the end token is read like any other */
-    const rung_status status = rung_generator_prompt(j->generator, t->slot, &t->id, 1);
-    if (status) return cli_fail(j->s, CLI_ON_RUN, status, rung_generator_message(j->generator));
-  }
-  stream_out(j, r, ready);
+  const int code = cli_reply_take(j->s, r, j->generator, t, j->context);
+  if (!code) stream_out(j, r, ready);
   return code;
 }
 
@@ -162,12 +131,6 @@ static bool all_finished(const job *j) {
   for (int i = 0; i < j->count; i++)
     if (!j->reply[i].finish) return false;
   return true;
-}
-
-/* -n 0: the prompts are read, nothing is made of them. */
-static void drop(job *j, const rung_token *t) {
-  j->reply[t->slot].finish = CLI_AT_LIMIT;
-  rung_generator_pause(j->generator, t->slot);
 }
 
 static int generate(job *j) {
@@ -187,10 +150,6 @@ static int generate(job *j) {
       cli_progress(j->s, "prompt", 1, 1);
     }
     for (size_t i = 0; i < count; i++) {
-      if (j->o->predict == 0) {
-        drop(j, &j->token[i]);
-        continue;
-      }
       const int code = take(j, &j->token[i]);
       if (code) return code;
     }
@@ -214,13 +173,9 @@ static int measure_memory(job *j) {
   return status ? cli_fail(j->s, CLI_ON_RUN, status, NULL) : CLI_OK;
 }
 
-static void print_ids(const cli_ids *ids) {
-  for (size_t i = 0; i < ids->count; i++) printf("%s%d", i ? " " : "", ids->id[i]);
-}
-
 static void print_reply(const job *j, const cli_reply *r) {
   if (!r->stream)
-    print_ids(&r->ids);
+    cli_print_ids(&r->ids);
   else if (j->count > 1)
     fwrite(r->text, 1, r->bytes, stdout);
   if (!r->stream || !r->bytes || r->text[r->bytes - 1] != '\n') printf("\n");
@@ -229,13 +184,7 @@ static void print_reply(const job *j, const cli_reply *r) {
 static void print_json(const job *j, int i) {
   const cli_reply *r = &j->reply[i];
   cli_json json = cli_json_begin(stdout);
-  if (r->stream)
-    cli_json_text(&json, "text", r->text ? r->text : "", r->bytes);
-  else
-    cli_json_string(&json, "text", NULL);
-  cli_json_ids(&json, "ids", r->ids.id, r->ids.count);
-  if (j->o->logprobs) cli_logprobs_print(&j->logprobs[i], &json);
-  cli_json_string(&json, "finish", cli_finish_name(r->finish));
+  cli_reply_print(j->s, r, &json);
   cli_json_number(&json, "load_seconds", j->load);
   cli_json_number(&json, "compile_seconds", j->compile);
   cli_json_integer(&json, "prompt_tokens", (int64_t)j->prompt[i].count);
@@ -298,17 +247,14 @@ int cli_generate(cli_session *s) {
   j.prompt = calloc((size_t)j.count, sizeof *j.prompt);
   j.reply = calloc((size_t)j.count, sizeof *j.reply);
   j.token = calloc((size_t)j.count, sizeof *j.token);
-  j.logprobs = calloc((size_t)j.count, sizeof *j.logprobs);
-  int code = j.prompt && j.reply && j.token && j.logprobs ? set_up(&j) : cli_refuse(s, CLI_NO_MEMORY, "out of memory");
+  int code = j.prompt && j.reply && j.token ? set_up(&j) : cli_refuse(s, CLI_NO_MEMORY, "out of memory");
   if (!code) code = start_sequences(&j);
   if (!code) code = finish(&j, generate(&j));
   cli_close_generator(j.generator);
   for (int i = 0; i < j.count; i++) {
     if (j.prompt) free(j.prompt[i].id);
     if (j.reply) cli_reply_free(&j.reply[i]);
-    if (j.logprobs) cli_logprobs_free(&j.logprobs[i]);
   }
-  free(j.logprobs);
   free(j.prompt);
   free(j.reply);
   free(j.token);

@@ -72,13 +72,6 @@ int cli_show_compiled(const cli_inspection *i, const cli_compiled *c) {
 
 /* ---- language models */
 
-static int64_t shown_context(const cli_options *o, rung_model *model) {
-  enum { USUAL = 4096 };
-  rung_model_info info;
-  rung_model_get_info(model, &info);
-  return o->context ? o->context : info.context < USUAL ? info.context : USUAL;
-}
-
 static int compile_encoder(const cli_inspection *i, rung_model *model, cli_compiled *c) {
   cli_session *s = i->session;
   rung_encoder_options o = rung_encoder_options_default();
@@ -96,7 +89,7 @@ static int compile_encoder(const cli_inspection *i, rung_model *model, cli_compi
 static int compile_model(const cli_inspection *i, rung_model *model, cli_compiled *c) {
   cli_session *s = i->session;
   rung_generate_options o = cli_generate_options(s->options);
-  o.context = shown_context(s->options, model);
+  o.context = cli_context(s->options, model, 0);
   rung_status status = rung_model_compile(model, &o, &s->error, &c->template_, &c->program);
   if (!status) {
     const rung_lengths lengths = {1, &o.context, o.context, o.chunk, 0};

@@ -31,23 +31,14 @@ static int read_text(job *j) {
   if (o->prompts.count != 1) return cli_refuse(j->s, CLI_USAGE, "one text is needed: -f FILE or --ids FILE");
   int32_t *ids;
   size_t count;
-  rung_status status = rung_model_encode(j->model, NULL, 0, RUNG_TEXT_ADD_SPECIAL, &j->s->error, &ids, &count);
+  const rung_status status = rung_model_encode(j->model, NULL, 0, RUNG_TEXT_ADD_SPECIAL, &j->s->error, &ids, &count);
   if (status) return cli_fail(j->s, CLI_ON_FILE, status, NULL);
   j->begin = count ? ids[0] : -1;
   rung_ids_free(j->model, ids, count);
   if (o->prompts.letter[0] == 'i') return cli_prompt_ids(j->s, j->model, 0, &j->ids);
   cli_bytes text;
   int code = cli_read_file(j->s, o->prompts.item[0], &text);
-  if (!code) {
-    status = rung_model_encode(j->model, text.data, text.bytes, RUNG_TEXT_ADD_SPECIAL, &j->s->error, &ids, &count);
-    if (status) code = cli_fail(j->s, CLI_ON_FILE, status, NULL);
-  }
-  if (!code) {
-    j->ids = (cli_ids){malloc((count + 1) * sizeof *ids), count};
-    if (!j->ids.id) code = cli_refuse(j->s, CLI_NO_MEMORY, "out of memory for %zu tokens", count);
-    if (!code && count) memcpy(j->ids.id, ids, count * sizeof *ids);
-    rung_ids_free(j->model, ids, count);
-  }
+  if (!code) code = cli_encode(j->s, j->model, text.data, text.bytes, RUNG_TEXT_ADD_SPECIAL, &j->ids);
   free(text.data);
   return code;
 }

@@ -57,6 +57,10 @@ int cli_parse_ids(const cli_session *s, const char *from, const cli_bytes *text,
   }
 }
 
+void cli_print_ids(const cli_ids *ids) {
+  for (size_t i = 0; i < ids->count; i++) printf("%s%d", i ? " " : "", ids->id[i]);
+}
+
 int cli_encode(cli_session *s, rung_model *model, const char *text, size_t bytes, unsigned flags, cli_ids *out) {
   int32_t *ids;
   size_t count;
@@ -67,7 +71,7 @@ int cli_encode(cli_session *s, rung_model *model, const char *text, size_t bytes
   if (out->id && count) memcpy(out->id, ids, count * sizeof *ids);
   out->count = count;
   rung_ids_free(model, ids, count);
-  return out->id ? CLI_OK : cli_refuse(s, CLI_NO_MEMORY, "prompt: out of memory");
+  return out->id ? CLI_OK : cli_refuse(s, CLI_NO_MEMORY, "out of memory for %zu tokens", count);
 }
 
 /* A prompt as it stands, or as the one message of a conversation. */

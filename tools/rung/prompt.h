@@ -18,6 +18,8 @@ typedef struct cli_ids {
 } cli_ids;
 /* Decimal ids separated by blanks, newlines or commas. */
 int cli_parse_ids(const cli_session *session, const char *from, const cli_bytes *text, cli_ids *out);
+/* Separated by blanks, on standard output. */
+void cli_print_ids(const cli_ids *ids);
 /* Text to ids; `flags` are rung_text_flags. Returns an exit code. */
 int cli_encode(cli_session *session, rung_model *model, const char *text, size_t bytes, unsigned flags, cli_ids *out);
 /* The ids of prompt `index` of the options. An empty prompt is refused. */

@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *cli_finish_name(cli_finish finish) {
-  static const char *const names[] = {"", "end", "stop", "limit", "context"};
-  return names[finish];
-}
-
 int cli_reply_begin(cli_session *s, rung_model *model, bool without_text, cli_reply *out) {
   *out = (cli_reply){.stops = &s->options->stops};
   const rung_status status = rung_stream_create(model, RUNG_STREAM_CONTINUE, &s->error, &out->stream);
@@ -68,7 +63,7 @@ static int add_text(cli_session *s, cli_reply *r, const char *text, size_t bytes
   return CLI_OK;
 }
 
-int cli_reply_add(cli_session *s, cli_reply *r, int32_t id) {
+static int add_token(cli_session *s, cli_reply *r, int32_t id) {
   void *array = r->ids.id;
   if (!grow(&array, &r->ids_capacity, r->ids.count + 1, sizeof id))
     return cli_refuse(s, CLI_NO_MEMORY, "out of memory for the reply");
@@ -82,23 +77,58 @@ int cli_reply_add(cli_session *s, cli_reply *r, int32_t id) {
   return add_text(s, r, text, bytes);
 }
 
-int cli_reply_end(cli_session *s, cli_reply *r) {
+/* What still waits in the stream may end with a stop text too. */
+static int end(cli_session *s, cli_reply *r) {
   if (r->finish != CLI_AT_STOP && r->stream) {
     const char *text;
     size_t bytes;
-    const cli_finish finish = r->finish;
     const rung_status status = rung_stream_end(r->stream, &s->error, &text, &bytes);
     if (status) return cli_fail(s, CLI_ON_RUN, status, NULL);
     const int code = add_text(s, r, text, bytes);
     if (code) return code;
-    if (r->finish != CLI_AT_STOP) r->finish = finish;
   }
   r->ready = r->bytes;
   return CLI_OK;
 }
 
+int cli_reply_take(cli_session *s, cli_reply *r, rung_generator *g, const rung_token *token, int64_t context) {
+  const cli_options *o = s->options;
+  if (o->predict) {
+    int code = cli_logprobs_add(s, &r->logprobs, g, token);
+    if (!code) code = add_token(s, r, token->id);
+    if (code) return code;
+  }
+  if (!r->finish) {
+    if (o->predict && token->end && !o->ignore_eos)
+      r->finish = CLI_AT_END;
+    else if (o->predict >= 0 && (int64_t)r->ids.count >= o->predict)
+      r->finish = CLI_AT_LIMIT;
+    else if (o->keep < 0 && rung_generator_length(g, token->slot) >= context)
+      r->finish = CLI_AT_CONTEXT;
+  }
+  if (r->finish) {
+    rung_generator_pause(g, token->slot);
+    return end(s, r);
+  }
+  if (!token->end) return CLI_OK;
+  const rung_status status = rung_generator_prompt(g, token->slot, &token->id, 1); /* read like any other */
+  return status ? cli_fail(s, CLI_ON_RUN, status, rung_generator_message(g)) : CLI_OK;
+}
+
+void cli_reply_print(const cli_session *s, const cli_reply *r, cli_json *json) {
+  static const char *const names[] = {"", "end", "stop", "limit", "context", "interrupt"};
+  if (r->stream)
+    cli_json_text(json, "text", r->text ? r->text : "", r->ready);
+  else
+    cli_json_string(json, "text", NULL);
+  cli_json_ids(json, "ids", r->ids.id, r->ids.count);
+  if (s->options->logprobs) cli_logprobs_print(&r->logprobs, json);
+  cli_json_string(json, "finish", names[r->finish]);
+}
+
 void cli_reply_free(cli_reply *r) {
   rung_stream_destroy(r->stream);
+  cli_logprobs_free(&r->logprobs);
   free(r->ids.id);
   free(r->text);
 }

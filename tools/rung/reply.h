@@ -3,15 +3,23 @@
 #ifndef RUNG_TOOLS_REPLY_H
 #define RUNG_TOOLS_REPLY_H
 
+#include "logprobs.h"
 #include "prompt.h"
 
-typedef enum cli_finish { CLI_GOES_ON, CLI_AT_END, CLI_AT_STOP, CLI_AT_LIMIT, CLI_AT_CONTEXT } cli_finish;
-const char *cli_finish_name(cli_finish finish); /* "end", "stop", "limit", "context" */
+typedef enum cli_finish {
+  CLI_GOES_ON,
+  CLI_AT_END,
+  CLI_AT_STOP,
+  CLI_AT_LIMIT,
+  CLI_AT_CONTEXT,
+  CLI_AT_INTERRUPT
+} cli_finish;
 
 typedef struct cli_reply {
   rung_stream *stream; /* NULL: no tokeniser, ids only */
   const cli_texts *stops;
   cli_ids ids;
+  cli_logprobs logprobs;
   size_t ids_capacity;
   char *text; /* malloc */
   size_t bytes, capacity;
@@ -21,10 +29,13 @@ typedef struct cli_reply {
 
 /* Text needs the model's tokeniser; without_text allows it to be missing. */
 int cli_reply_begin(cli_session *session, rung_model *model, bool without_text, cli_reply *out);
-/* Takes a token; at a stop text the reply is cut before it and finished. */
-int cli_reply_add(cli_session *session, cli_reply *reply, int32_t id);
-/* The end: everything is ready. */
-int cli_reply_end(cli_session *session, cli_reply *reply);
+/* Takes a token of the generator: at an end token (unless --ignore-eos), a stop text (which is cut off), -n tokens or the
+ * end of a context of `context` positions (unless --keep) the reply is finished, everything is ready and the slot rests.
+ * With -n 0 no token is taken. Returns an exit code. */
+int cli_reply_take(cli_session *session, cli_reply *reply, rung_generator *generator, const rung_token *token,
+                   int64_t context);
+/* "text" (null without a tokeniser), "ids", "logprobs" if they were asked for, "finish". */
+void cli_reply_print(const cli_session *session, const cli_reply *reply, cli_json *json);
 void cli_reply_free(cli_reply *reply);
 
 #endif

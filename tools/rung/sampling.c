@@ -24,6 +24,8 @@ static bool read_bias(const char *text, rung_logit_bias *out) {
   return true;
 }
 
+uint64_t cli_seed(const cli_options *o) { return o->seed >= 0 ? (uint64_t)o->seed : rung_trace_now() & 0xFFFFFFFF; }
+
 int cli_set_sampling(const cli_session *s, rung_generator *generator, int32_t slot, uint64_t seed) {
   const cli_options *o = s->options;
   rung_logit_bias bias[CLI_MOST_ITEMS];

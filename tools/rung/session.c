@@ -216,6 +216,20 @@ rung_generate_options cli_generate_options(const cli_options *options) {
   return o;
 }
 
+void cli_may_shift(const cli_options *options, rung_generate_options *out) {
+  out->shift = options->keep >= 0;
+  if (out->shift) out->keep = options->keep;
+}
+
+int64_t cli_context(const cli_options *options, const rung_model *model, int64_t need) {
+  enum { USUAL = 4096 };
+  if (options->context) return options->context;
+  rung_model_info info;
+  rung_model_get_info(model, &info);
+  const int64_t wanted = need > USUAL ? need : USUAL;
+  return wanted < info.context ? wanted : info.context;
+}
+
 int cli_open_generator(cli_session *s, rung_model *model, const rung_generate_options *options,
                        rung_generator **out_generator, double *out_seconds) {
   const uint64_t start = rung_trace_now();

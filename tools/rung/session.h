@@ -41,6 +41,10 @@ rung_source cli_source(const cli_session *session);
 /* A model, opened, and how long that took. Prints what went wrong; returns an exit code. */
 int cli_open_model(cli_session *session, rung_model **out_model, double *out_seconds);
 rung_generate_options cli_generate_options(const cli_options *options);
+/* --keep, for commands that have it. */
+void cli_may_shift(const cli_options *options, rung_generate_options *out);
+/* -c; without it `need` positions, at least 4096, at most what the model was trained for. */
+int64_t cli_context(const cli_options *options, const rung_model *model, int64_t need);
 /* A generator for the options, traced and made the one that Ctrl-C ends. */
 int cli_open_generator(cli_session *session, rung_model *model, const rung_generate_options *options,
                        rung_generator **out_generator, double *out_seconds);

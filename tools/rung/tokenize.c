@@ -10,19 +10,18 @@
 static int encode(cli_session *s, rung_model *model, const cli_bytes *text) {
   const cli_options *o = s->options;
   const unsigned flags = (o->no_bos ? 0u : RUNG_TEXT_ADD_SPECIAL) | (o->no_special ? 0u : RUNG_TEXT_PARSE_SPECIAL);
-  int32_t *ids;
-  size_t count;
-  const rung_status status = rung_model_encode(model, text->data, text->bytes, flags, &s->error, &ids, &count);
-  if (status) return cli_fail(s, CLI_ON_RUN, status, NULL);
+  cli_ids ids;
+  const int code = cli_encode(s, model, text->data, text->bytes, flags, &ids);
+  if (code) return code;
   if (o->json) {
     cli_json json = cli_json_begin(stdout);
-    cli_json_ids(&json, "ids", ids, count);
+    cli_json_ids(&json, "ids", ids.id, ids.count);
     cli_json_end(&json);
   } else {
-    for (size_t i = 0; i < count; i++) printf("%s%d", i ? " " : "", ids[i]);
+    cli_print_ids(&ids);
     printf("\n");
   }
-  rung_ids_free(model, ids, count);
+  free(ids.id);
   return CLI_OK;
 }
 
