@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Generating with tiny models of both families: several sequences in one run, the same text whatever stands beside it
  * and however the prompt is cut, seeds, pauses, the end of the context, refusals, cancelling. */
+#include <inttypes.h>
+
+#include "base/hash.h"
 #include "tiny_world.h"
 
 static void each_family(void (*test)(tiny *t)) {
@@ -67,6 +70,80 @@ static void check_same_text(tiny *t) {
   }
 }
 static void test_same_text_whatever_is_beside(void) { each_family(check_same_text); }
+
+/* ---- the same bits */
+
+/* Hashes of the rows of logits that tokens of one slot were chosen from. */
+typedef struct seen {
+  int32_t slot;
+  int count;
+  rung_hash hash[TINY_TOKENS];
+} seen;
+
+static rung_status look(void *self, rung_sample_row *row) {
+  seen *s = self;
+  if (row->slot == s->slot && s->count < TINY_TOKENS)
+    s->hash[s->count++] = rung_hash_bytes(row->logits, (size_t)row->vocabulary * sizeof *row->logits);
+  return RUNG_OK;
+}
+
+static void watch(rung_generator *g, int32_t slots, seen *s) {
+  rung_sample_options o = rung_sample_options_default();
+  o.temperature = 0;
+  o.fn = look;
+  o.fn_self = s;
+  for (int32_t i = 0; i < slots; i++) CHECK_OK(rung_generator_sampling(g, i, &o));
+}
+
+static void same_bits(const seen *want, const seen *got, const char *how, int64_t n) {
+  int differ = want->count != got->count;
+  for (int i = 0; i < want->count && i < got->count; i++) differ += !rung_hash_equal(want->hash[i], got->hash[i]);
+  test_state.checks++;
+  if (differ) TEST_FAIL_("%s %" PRId64 ": %d of %d rows of logits differ", how, n, differ, want->count);
+}
+
+/* Temperature 0: logits of the answer are equal to the bit for a prompt read at once or in chunks of any size, read again
+ * behind what a slot has kept of it, and with 1 to 8 sequences side by side. */
+static void check_bits(tiny *t) {
+  enum { TEXT = 40, MORE = 8 };
+  static const int64_t chunks[] = {TEXT, 1, 7, 39};
+  seen want = {0};
+  int32_t ids[TEXT];
+  for (int i = 0; i < TEXT; i++) ids[i] = tiny_id(t, 1, i);
+  for (size_t c = 0; c < RUNG_COUNT(chunks); c++) {
+    const rung_generate_options o = tiny_options(1, 96, chunks[c]);
+    rung_generator *g = tiny_generator(t, &o);
+    if (!g) return;
+    for (int again = 0; again < 2; again++) {
+      seen got = {0};
+      tiny_texts texts = {0};
+      size_t kept = 0;
+      watch(g, 1, &got);
+      CHECK_OK(rung_generator_set_text(g, 0, ids, TEXT, &kept));
+      CHECK(!again || kept == TEXT - 1 || t->info.window);
+      CHECK(tiny_go_on(g, 1, MORE, &texts));
+      if (!want.count) want = got;
+      same_bits(&want, &got, again ? "read again, chunk" : "chunk", chunks[c]);
+    }
+    rung_generator_destroy(g);
+  }
+  CHECK(want.count > 2);
+  for (int32_t n = 1; n <= TINY_SLOTS; n++) {
+    const rung_generate_options o = tiny_options(n, 96, 64);
+    rung_generator *g = tiny_generator(t, &o);
+    if (!g) return;
+    seen got = {.slot = n / 2};
+    tiny_texts texts = {0};
+    watch(g, n, &got);
+    for (int32_t s = 0; s < n; s++)
+      CHECK_OK(tiny_prompt(t, g, s, s == got.slot ? 1 : s + 2, s == got.slot ? TEXT : 3 + 5 * s));
+    CHECK(tiny_go_on(g, 1u << got.slot, want.count, &texts));
+    got.count = got.count < want.count ? got.count : want.count;
+    same_bits(&want, &got, "sequences", n);
+    rung_generator_destroy(g);
+  }
+}
+static void test_same_bits_in_chunks_repeats_and_company(void) { each_family(check_bits); }
 
 static void check_seeds(tiny *t) {
   tiny_texts texts[3];
@@ -169,6 +246,7 @@ static void check_options(tiny *t) {
     rung_error error = {0};
     CHECK(rung_generator_create(t->model, &o[i], &error, &g) != RUNG_OK);
     CHECK(!g && error.message[0]);
+    if (i < 3) CHECK(strstr(error.message, i == 1 ? "1.." : "at least 1") != NULL);
   }
   o[0] = tiny_options(1, 0, 4); /* 0: the model's own */
   rung_generator *g = tiny_generator(t, &o[0]);
@@ -294,5 +372,6 @@ int main(void) {
   RUN(test_cancelled_step_begins_again);
   RUN(test_last_slot_of_the_context);
   RUN(test_same_text_whatever_is_beside);
+  RUN(test_same_bits_in_chunks_repeats_and_company);
   return TEST_END();
 }
