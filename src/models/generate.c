@@ -266,6 +266,16 @@ static rung_status gather_rows(rung_generator *g, int32_t *out_rows, int32_t *ou
   return RUNG_OK;
 }
 
+/* Once, before anything is read. Models may have no tokeniser, or one that is not supported: ids go on without an end. */
+static rung_status ask_for_tokenizer(rung_generator *g) {
+  if (g->tokenizer_asked) return RUNG_OK;
+  const rung_status status = rung_model_tokenizer(g->model, &g->error, &g->tokenizer);
+  if (status && status != RUNG_NOT_FOUND && status != RUNG_UNSUPPORTED) return status;
+  g->error = (rung_error){0};
+  g->tokenizer_asked = true;
+  return RUNG_OK;
+}
+
 static rung_status take_token(rung_generator *g, int32_t slot, const float *logits, rung_token *out) {
   rung_sequence *s = &g->sequence[slot];
   int32_t id;
@@ -274,7 +284,7 @@ static rung_status take_token(rung_generator *g, int32_t slot, const float *logi
     s->live = false;
     return status;
   }
-  *out = (rung_token){.slot = slot, .id = id, .end = rung_model_is_end(g->model, id)};
+  *out = (rung_token){.slot = slot, .id = id, .end = g->tokenizer && rung_tokenizer_is_eog(g->tokenizer, id)};
   if (out->end || (rung_state_length(g->state, slot) >= g->options.context && !g->options.shift)) {
     s->live = false; /* the last slot of the context is used: the token is given, nothing follows it */
     return RUNG_OK;
@@ -306,6 +316,7 @@ rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *o
   *out_count = 0;
   if (out_busy) *out_busy = false;
   g->error = (rung_error){0};
+  RUNG_TRY(ask_for_tokenizer(g));
   RUNG_TRY(gather_rows(g, &n, &wanted));
   if (!n) return RUNG_OK;
   const float *logits = NULL;

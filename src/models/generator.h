@@ -45,6 +45,9 @@ struct rung_generator {
   void *scratch;
   size_t scratch_bytes;
   uint64_t runs;
+  const rung_tokenizer
+      *tokenizer; /* the model's, which knows what ends a text; NULL: it has none, or before the first step */
+  bool tokenizer_asked;
   rung_error error;
 };
 

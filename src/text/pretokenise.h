@@ -8,7 +8,7 @@
 #include "text/cut.h"
 #include "text/tokenizer.h"
 
-/* name NULL means "default". UNSUPPORTED names the pre-tokeniser that is not known, or PCRE2 where it is left out. */
+/* name NULL means "default". UNSUPPORTED names the pre-tokeniser that is not known. */
 rung_status rung_pretokeniser_create(rung_host *host, const char *name, rung_error *error, rung_cutter **out_cutter);
 
 /* Whether words that are tokens are taken whole without asking the merges, and whether a begin token is usual. */

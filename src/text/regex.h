@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Regular expressions, by PCRE2; without it UNSUPPORTED. Memory is the host's. */
+ * Regular expressions, by PCRE2. A build without it makes them too, unread, and refuses (UNSUPPORTED) what would match.
+ * Memory is the host's. */
 #ifndef RUNG_TEXT_REGEX_H
 #define RUNG_TEXT_REGEX_H
 

@@ -91,8 +91,8 @@ typedef struct rung_tokenizer_desc {
 rung_tokenizer_desc rung_tokenizer_desc_default(void);
 
 /* Refused with a message that names the field (tokens, scores, token_type, merges, bos_token_id, ...) and the entry:
- * CORRUPT_FILE for contradictory vocabularies, OUT_OF_RANGE for ids, UNSUPPORTED for unknown models or pre-tokenisers
- * and where the library was built without what a pre-tokeniser needs (PCRE2). */
+ * CORRUPT_FILE for contradictory vocabularies, OUT_OF_RANGE for ids, UNSUPPORTED for unknown models or pre-tokenisers.
+ * Where the library was built without what a pre-tokeniser needs (PCRE2), only encoding is refused. */
 RUNG_CHECKED rung_status rung_tokenizer_create(rung_host *host, const rung_tokenizer_desc *desc, rung_error *error,
                                                rung_tokenizer **out_tokenizer);
 void rung_tokenizer_retain(rung_tokenizer *tokenizer);

@@ -108,13 +108,14 @@ static void use(const rung_tokenizer *t, rung_host *host, const input *in, unsig
   rung_text_init(&whole, host);
   rung_text_init(&raw, host);
   rung_text_init(&stream, host);
-  expect(rung_tokenizer_encode(t, text, length, flags, &error, &ids) == RUNG_OK);
+  const rung_status encoded = rung_tokenizer_encode(t, text, length, flags, &error, &ids);
+  expect(encoded == RUNG_OK || (!RUNG_HAVE_PCRE2 && encoded == RUNG_UNSUPPORTED && ids.count == 0));
   for (size_t i = 0; i < ids.count; i++) expect(ids.data[i] >= 0 && ids.data[i] < rung_tokenizer_count(t));
   expect(rung_tokenizer_decode(t, ids.data, ids.count, RUNG_DECODE_SPECIAL, &error, &whole) == RUNG_OK);
   expect(rung_tokenizer_decode(t, ids.data, ids.count, RUNG_DECODE_SPECIAL | RUNG_DECODE_BYTES, &error, &raw) ==
          RUNG_OK);
   expect(rung_utf8_valid_prefix((const uint8_t *)whole.data, whole.length) == whole.length);
-  if (lossless) expect(raw.length == length && (!length || memcmp(raw.data, text, length) == 0));
+  if (lossless && !encoded) expect(raw.length == length && (!length || memcmp(raw.data, text, length) == 0));
   rung_decoder decoder;
   rung_decoder_init(&decoder, t, RUNG_DECODE_SPECIAL);
   for (size_t i = 0; i < ids.count; i++) {

@@ -24,7 +24,8 @@ static void use(const rung_tokenizer *t, rung_host *host, const char *text, size
   rung_text_init(&stream, host);
   const rung_status status = rung_tokenizer_encode(t, text, length, flags, &error, &ids);
   /* A pattern may ask for more steps than PCRE2 grants. */
-  expect(status == RUNG_OK || (status == RUNG_OUT_OF_RANGE && ids.count == 0));
+  const bool refused = status == RUNG_OUT_OF_RANGE || (!RUNG_HAVE_PCRE2 && status == RUNG_UNSUPPORTED);
+  expect(status == RUNG_OK || (refused && ids.count == 0));
   for (size_t i = 0; i < ids.count; i++) expect(ids.data[i] >= 0 && ids.data[i] < rung_tokenizer_count(t));
   expect(rung_tokenizer_decode(t, ids.data, ids.count, RUNG_DECODE_SPECIAL, &error, &whole) == RUNG_OK);
   expect(rung_utf8_valid_prefix((const uint8_t *)whole.data, whole.length) == whole.length);

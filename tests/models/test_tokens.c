@@ -68,13 +68,12 @@ static rung_tokenizer *make(rung_host *host, const char *model, uint64_t token_b
 }
 
 static void test_smollm2(void) {
-  if (!RUNG_HAVE_PCRE2) SKIP("its pre-tokeniser needs PCRE2");
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   rung_gguf *gguf = NULL;
   rung_tokenizer *t = make(host, "smollm2", 48, &gguf);
   if (!t) return;
-  check_file(t, host, "smollm2.bin");
+  if (RUNG_HAVE_PCRE2) check_file(t, host, "smollm2.bin");
   CHECK_EQ_I64(rung_tokenizer_find(t, "<|im_start|>", 12), 1);
   CHECK(rung_tokenizer_is_eog(t, 2) && rung_tokenizer_is_eog(t, 0) && !rung_tokenizer_is_eog(t, 1));
   CHECK(!rung_tokenizer_adds_bos(t) && !rung_tokenizer_adds_eos(t));

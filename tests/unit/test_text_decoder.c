@@ -125,9 +125,9 @@ static void test_ids_outside(void) {
   rung_host_release(host);
 }
 
-/* The byte alphabet of byte-level BPE: each of the 256 bytes has a character and comes back from it. */
+/* The byte alphabet of byte-level BPE: each of the 256 bytes has a character and comes back from it. Without PCRE2 ids are
+ * decoded too, only texts are refused. */
 static void test_byte_alphabet(void) {
-  if (!toy_has_pcre2()) SKIP("byte-level BPE needs PCRE2");
   memset(&vocabulary, 0, sizeof vocabulary);
   for (uint32_t c = 33; c < 324; c++) { /* of these, 256 stand for bytes */
     if (c == 127) continue;             /* one byte, but means itself */
@@ -151,8 +151,13 @@ static void test_byte_alphabet(void) {
       rung_ids ids;
       rung_ids_init(&ids, host);
       if ((uint8_t)text.data[0] < 0x80) {
-        CHECK_OK(rung_tokenizer_encode(t, text.data, 1, 0, NULL, &ids));
-        CHECK(ids.count == 1 && ids.data[0] == id);
+        rung_error error = {0};
+        const rung_status status = rung_tokenizer_encode(t, text.data, 1, 0, &error, &ids);
+        CHECK_STATUS(status, toy_has_pcre2() ? RUNG_OK : RUNG_UNSUPPORTED);
+        if (status)
+          CHECK(strstr(error.message, "needs PCRE2") != NULL);
+        else
+          CHECK(ids.count == 1 && ids.data[0] == id);
       }
       rung_ids_finish(&ids);
     }
