@@ -54,7 +54,7 @@ static const char *upper(const char *name) {
 static int attr_count(const rung_op *op) {
   int n = 0;
   while (op->attrs && op->attrs[n].name) n++;
-  return n;
+  return n - op->inner_attrs;
 }
 static int is_list(const rung_attr *attr) { return attr->kind == RUNG_ATTR_DIMS || attr->kind == RUNG_ATTR_I64S; }
 static int is_required(const rung_attr *attr) { return !attr->text_default; }

@@ -124,6 +124,7 @@ struct rung_op {
   uint32_t flags;
   const rung_attr *attrs; /* terminated by name NULL; NULL for none */
   uint16_t attrs_bytes;
+  uint8_t inner_attrs; /* so many of the last attributes are set by passes: builders leave them at their defaults */
   const char *const *roles; /* what guards, scratch and tests speak of: {"M","N","K",NULL}; NULL: {"elements"} */
 
   uint32_t (*result_count)(const void *attrs, uint32_t n_in, uint32_t bodies, struct rung_graph *const *body);

@@ -14,6 +14,8 @@ static const rung_attr attributes[] = {
     {FIELD(soft_cap), .kind = RUNG_ATTR_F64, .text_default = "0", .doc = "c > 0: scores become c tanh(score / c)"},
     {FIELD(window), .kind = RUNG_ATTR_I64, .text_default = "0",
      .doc = "positions that a row sees, itself included; 0: all"},
+    {FIELD(narrow), .kind = RUNG_ATTR_BOOL, .text_default = "false",
+     .doc = "q, keys, values and weights may be rounded to bf16 before they are multiplied"},
     {0}};
 #undef FIELD
 
@@ -119,6 +121,7 @@ const rung_op rung_op_attention_kv = {
     .results = 1,
     .attrs = attributes,
     .attrs_bytes = sizeof(rung_attention_kv_attrs),
+    .inner_attrs = 1,
     .roles = (const char *const[]){"rows", "keys", "heads", NULL},
     .infer = infer,
     .role_dims = role_dims,

@@ -168,6 +168,7 @@ typedef struct rung_attention_kv_attrs {
   double scale;
   double soft_cap;
   int64_t window;
+  bool narrow; /* q, keys, values and weights may be rounded to bf16 before they are multiplied */
 } rung_attention_kv_attrs;
 /* attention(q, k, v[, mask]) -> y: [batch, heads, queries, dim] x [batch, kv_heads, keys, dim]; mask bool (true:
  * visible) or float (added), broadcast. causal: query i sees keys up to i + keys - queries. */

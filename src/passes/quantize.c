@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * quantize: under the fast policy, activations that meet a quantised weight are quantised per row and 32 elements, once
- * for all products that read them. */
+ * for all products that read them. Where there are such weights, what attention multiplies may be rounded to bf16: that
+ * is much less than the roundings around it. */
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 #include "passes/pass.h"
@@ -26,15 +27,38 @@ static bool wants_a8(const rung_pass_env *env, const rung_graph *g, const rung_n
          rung_dims_is_constant(g->dims, a->extent[a->rank - 1], &k) && k % 32 == 0;
 }
 
+static bool quantizes(const rung_pass_env *env, const rung_graph *g) {
+  for (uint32_t i = 0; i < g->nodes; i++)
+    if (wants_a8(env, g, &g->node[i])) return true;
+  return false;
+}
+
+/* A copy of the attention that may round. */
+static rung_status narrow_attention(rung_rewrite *rw, uint32_t index, rung_error *error) {
+  const rung_node *node = &rw->from->node[index];
+  rung_attention_kv_attrs attrs = *(const rung_attention_kv_attrs *)node->attrs;
+  attrs.narrow = true;
+  rung_value in[5];
+  for (uint32_t i = 0; i < node->n_in; i++) in[i] = rw->map[node->in[i]];
+  rung_graph_label(rw->to, node->label);
+  rw->map[node->first_value] = rung_graph_op(rw->to, &rung_op_attention_kv, in, node->n_in, &attrs);
+  if (rw->map[node->first_value].id) return RUNG_OK;
+  return rung_fail(error, rung_graph_status(rw->to), "%s", rung_graph_message(rw->to));
+}
+
 rung_status rung_pass_quantize(rung_pass_env *env, const rung_graph *from, rung_graph *to) {
   rung_rewrite rw;
   RUNG_TRY(rung_rewrite_init(&rw, from, to, env->error));
   rung_value *quantized = rung_arena_array(&to->arena, from->values + 1, sizeof *quantized);
   if (!quantized) return rung_pass_no_memory(env);
+  const bool narrows = quantizes(env, from);
   for (uint32_t i = 0; i < from->nodes; i++) {
     const rung_node *node = &from->node[i];
     if (!wants_a8(env, from, node)) {
-      RUNG_TRY(rung_rewrite_copy(&rw, i));
+      if (narrows && node->op == &rung_op_attention_kv)
+        RUNG_TRY(narrow_attention(&rw, i, env->error));
+      else
+        RUNG_TRY(rung_rewrite_copy(&rw, i));
       continue;
     }
     rung_value *a = &quantized[node->in[0]];

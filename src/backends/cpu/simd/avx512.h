@@ -98,6 +98,25 @@ RUNG_INLINE int32_t v_sum16(const int8_t *p) {
   return _mm_cvtsi128_si32(_mm_add_epi32(halves, _mm_unpackhi_epi64(halves, halves))) - 16 * 128;
 }
 
+/* ---- pairs of bf16, one above the other in 32 bits. Levels that multiply them define RUNG_CPU_SIMD_PAIRS. */
+#define RUNG_CPU_SIMD_PAIRS
+/* 2 VF numbers in order, rounded to nearest. */
+RUNG_INLINE vi vi_narrow(vf first, vf second) { return (vi)_mm512_cvtne2ps_pbh(second, first); }
+/* VF halves at `first`, then VF at `second`; NULL: zeros. */
+RUNG_INLINE vi vi_halves(const uint16_t *first, const uint16_t *second) {
+  const __m512i low = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)first));
+  const __m256i high = second ? _mm256_loadu_si256((const __m256i *)second) : _mm256_setzero_si256();
+  return _mm512_inserti64x4(low, high, 1);
+}
+/* Of 2 VF halves: those of the first VF below those of the second. */
+RUNG_INLINE vi vi_pair(vi v) {
+  static const uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_permutexvar_epi16(_mm512_loadu_si512(order), v);
+}
+/* sum + the products of the lower and of the upper halves. */
+RUNG_INLINE vf vf_dot_pairs(vf sum, vi a, vi b) { return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b); }
+
 RUNG_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 RUNG_INLINE void v_prefetch_second(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
