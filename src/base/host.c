@@ -28,6 +28,7 @@ struct rung_host {
   _Atomic uint64_t total; /* over all classes but host: what the budget limits */
   _Atomic uint64_t peak;  /* of total */
   _Atomic uint64_t allocations, commits;
+  rung_huge huge;
 };
 
 rung_host_options rung_host_options_default(void) {
@@ -91,9 +92,11 @@ void rung_host_release(rung_host *host) {
   if (!host || atomic_fetch_sub_explicit(&host->references, 1, memory_order_acq_rel) != 1) return;
   const rung_allocator allocator = host->allocator;
   rung_mutex_finish(&host->lock);
+  rung_system_finish_huge(&host->huge);
   allocator.free(allocator.self, host, sizeof *host);
 }
 
+rung_huge *rung_host_huge(rung_host *host) { return &host->huge; }
 void rung_host_lock(rung_host *host) { rung_mutex_lock(&host->lock); }
 void rung_host_unlock(rung_host *host) { rung_mutex_unlock(&host->lock); }
 

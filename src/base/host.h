@@ -43,6 +43,10 @@ typedef struct rung_region {
   rung_memory_class class_;
   bool heap;
 } rung_region;
+/* What classes packed and weights will soon reserve: sizes go into a sum, and the sum is one mapping that the regions
+ * are cut out of, so that large pages serve many of them. Without page calls nothing happens. */
+void rung_region_expect(rung_host *host, uint64_t bytes, uint64_t *sum);
+void rung_region_expected(rung_host *host, uint64_t sum);
 rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_class class_, size_t bytes,
                              rung_error *error);
 /* Commits [offset, offset + bytes), rounded out to pages; already committed pages are kept. Over the budget or refused

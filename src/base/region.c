@@ -37,6 +37,40 @@ static void set_pages(rung_region *region, size_t page, size_t end, bool value) 
   }
 }
 
+static bool wants_huge(rung_memory_class class_) {
+  return class_ == RUNG_MEMORY_packed || class_ == RUNG_MEMORY_weights;
+}
+
+static size_t whole_pages(const rung_host *host, size_t bytes) {
+  const size_t page = rung_host_page(host);
+  return ((bytes ? bytes : (size_t)1) + page - 1) & ~(page - 1);
+}
+
+void rung_region_expect(rung_host *host, uint64_t bytes, uint64_t *sum) {
+  const uint64_t whole = whole_pages(host, (size_t)bytes);
+  *sum = whole < bytes || *sum > SIZE_MAX - whole ? SIZE_MAX : *sum + whole;
+}
+
+void rung_region_expected(rung_host *host, uint64_t sum) {
+  if (!sum || sum >= SIZE_MAX || !rung_host_has_pages(host)) return;
+  rung_host_lock(host);
+  rung_huge *huge = rung_host_huge(host);
+  if ((size_t)(huge->end - huge->next) < sum)
+    (void)rung_system_start_huge(rung_host_allocator(host), huge, (size_t)sum); /* else each is reserved alone */
+  rung_host_unlock(host);
+}
+
+static void *reserve(const rung_region *region) {
+  const rung_allocator *allocator = rung_host_allocator(region->host);
+  void *p = NULL;
+  if (wants_huge(region->class_)) {
+    rung_host_lock(region->host);
+    p = rung_system_take_huge(rung_host_huge(region->host), region->reserved);
+    rung_host_unlock(region->host);
+  }
+  return p ? p : allocator->reserve(allocator->self, region->reserved);
+}
+
 static rung_status init_heap(rung_region *region, rung_error *error) {
   region->heap = true;
   /* Zeroed, as fresh pages would be. */
@@ -66,14 +100,13 @@ rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_c
   } else {
     if (!rung_host_fault(host, RUNG_FAULT_ALLOC)) {
       rung_host_count(host, false);
-      region->base = (uint8_t *)allocator->reserve(allocator->self, region->reserved);
+      region->base = (uint8_t *)reserve(region);
     }
     if (region->base)
       region->page_bits =
           (uint32_t *)rung_host_alloc(host, RUNG_MEMORY_host, bits_bytes(region->reserved / page), sizeof(uint64_t));
     if (region->page_bits)
-      rung_system_advise_pages(allocator, region->base, region->reserved,
-                               class_ == RUNG_MEMORY_packed || class_ == RUNG_MEMORY_weights);
+      rung_system_advise_pages(allocator, region->base, region->reserved, wants_huge(region->class_));
     else
       status = rung_fail(error, RUNG_OUT_OF_MEMORY, "region: %zu bytes of addresses could not be reserved",
                          region->reserved);

@@ -55,6 +55,33 @@ rung_allocator rung_system_allocator(void) {
                           .release = pages_release};
 }
 
+void rung_system_finish_huge(rung_huge *huge) {
+  if (huge->next != huge->end) (void)munmap(huge->next, (size_t)(huge->end - huge->next));
+  *huge = (rung_huge){NULL, NULL};
+}
+
+/* Readable and writable at once: pages are taken when they are touched, a large one only if all of it may be. */
+bool rung_system_start_huge(const rung_allocator *allocator, rung_huge *huge, size_t bytes) {
+  const size_t large = (size_t)2 << 20;
+  if (allocator->reserve != pages_reserve || bytes > SIZE_MAX - large) return false;
+  uint8_t *p = mmap(NULL, bytes + large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return false;
+  const size_t behind = ((uintptr_t)p + bytes + large) % large, before = large - behind;
+  if (before) (void)munmap(p, before);
+  if (behind) (void)munmap(p + before + bytes, behind);
+  rung_system_finish_huge(huge);
+  *huge = (rung_huge){p + before, p + before + bytes};
+  (void)madvise(huge->next, bytes, MADV_HUGEPAGE);
+  return true;
+}
+
+void *rung_system_take_huge(rung_huge *huge, size_t bytes) {
+  if ((size_t)(huge->end - huge->next) < bytes) return NULL;
+  void *p = huge->next;
+  huge->next += bytes;
+  return p;
+}
+
 void rung_system_advise_pages(const rung_allocator *allocator, void *p, size_t bytes, bool huge) {
   if (allocator->reserve != pages_reserve) return;
   (void)madvise(p, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);

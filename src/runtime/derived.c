@@ -183,6 +183,14 @@ static rung_status weight_root(const rung_sources *sources, const rung_plan *pla
 
 static size_t table_bytes(uint32_t roots) { return sizeof(rung_table) + roots * sizeof(rung_table_root); }
 
+/* Forms lie side by side in large pages. Those that exist already, or are mapped from a file, are counted too: that
+ * costs addresses only. */
+static void expect_forms(rung_host *host, const rung_plan *plan) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < plan->forms; i++) rung_region_expect(host, plan->form[i].bytes, &sum);
+  rung_region_expected(host, sum);
+}
+
 rung_status rung_table_make(const rung_sources *sources, const rung_program *program, rung_error *error,
                             rung_table **out_table) {
   const rung_plan *plan = program->plan;
@@ -193,6 +201,7 @@ rung_status rung_table_make(const rung_sources *sources, const rung_program *pro
   table->derived = sources->derived;
   table->roots = plan->roots;
   rung_status status = RUNG_OK;
+  expect_forms(sources->derived->host, plan);
   for (uint32_t i = 0; i < plan->roots && !status; i++) {
     const rung_root *root = &plan->root[i];
     if (root->kind == RUNG_ROOT_FORM)
