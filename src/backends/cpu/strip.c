@@ -327,6 +327,8 @@ static uint8_t *epilogue_row(const rung_operand *o, int64_t bytes, const rung_op
   return at;
 }
 
+enum { EPILOGUE_AHEAD = 4 }; /* rows: an operand lies where another thread, or the step before last, left it */
+
 void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row, int64_t col, int64_t n,
                          float *const *value) {
   const rung_strip_program *p = program;
@@ -340,6 +342,8 @@ void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row
     const int own = o->rank - 1;
     f.at[i] = epilogue_row(o, p->stream[i].bytes, &args->out[0], row);
     last[i] = own < 0 || o->extent[own] == 1 ? 0 : o->stride[own] * p->stream[i].bytes;
+    if (o->rank == 2 && o->type == RUNG_TYPE_F32 && !p->stream[i].result && row + EPILOGUE_AHEAD < o->extent[0])
+      f.level->fetch(f.at[i] + EPILOGUE_AHEAD * o->stride[0] * last[i] + col * last[i], n * last[i]);
   }
   place(&f, col);
   for (int r = 0; r < p->regs; r++)

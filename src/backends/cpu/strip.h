@@ -56,6 +56,7 @@ typedef struct rung_strip_level {
   void (*load)(rung_type type, const void *from, float *out, int64_t n);
   void (*store)(rung_type type, const float *x, void *to, int64_t n);
   void (*quantize)(const float *x, rung_a8 *out, int64_t blocks);
+  void (*fetch)(const void *at, int64_t bytes); /* into the first cache */
 } rung_strip_level;
 
 typedef struct rung_strip_program rung_strip_program;
