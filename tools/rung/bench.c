@@ -52,14 +52,6 @@ void cli_measure_end(cli_measure *m) {
 
 /* ---- one measurement */
 
-static int reset(job *j) {
-  for (int32_t i = 0; i < j->sequences; i++) {
-    const rung_status status = rung_generator_reset(j->generator, i);
-    if (status) return cli_fail(j->s, CLI_ON_RUN, status, rung_generator_message(j->generator));
-  }
-  return CLI_OK;
-}
-
 static int run_rows(job *j, int32_t count, int32_t wanted) {
   if (cli_interrupted()) return CLI_INTERRUPTED;
   const rung_status status = rung_generator_run(j->generator, j->rows, count, j->ids, j->wanted, wanted, NULL);
@@ -104,26 +96,52 @@ static int decode(job *j, int64_t tokens, int64_t *out_runs) {
   return CLI_OK;
 }
 
-/* Positions that a row sees, on average. Which layers have a window is not known here: as if all had it, so that a limit
- * is never too low. */
-static double mean_positions(const job *j, int64_t tokens) {
-  const double n = (double)tokens, window = (double)j->info.window;
-  return window > 0 && window < n ? window - window * window / (2 * n) : n / 2;
+/* Sequences begin anew and hold `depth` positions. Those they hold already are kept where no window has let go of what is
+ * needed: reading them again would take longer than what is measured. */
+static int begin(job *j, int64_t depth) {
+  bool kept = depth > 0;
+  for (int32_t i = 0; i < j->sequences && kept; i++) {
+    if (rung_generator_length(j->generator, i) < depth) kept = false;
+    const rung_status status = kept ? rung_generator_truncate(j->generator, i, depth) : RUNG_OK;
+    if (status && status != RUNG_UNSUPPORTED)
+      return cli_fail(j->s, CLI_ON_RUN, status, rung_generator_message(j->generator));
+    if (status) kept = false;
+  }
+  if (kept) return CLI_OK;
+  for (int32_t i = 0; i < j->sequences; i++) {
+    const rung_status status = rung_generator_reset(j->generator, i);
+    if (status) return cli_fail(j->s, CLI_ON_RUN, status, rung_generator_message(j->generator));
+  }
+  int64_t runs;
+  return depth ? read_prompts(j, depth, &runs) : CLI_OK;
+}
+
+/* ---- what a measurement takes at least */
+
+/* Positions that the rows of positions 0 to n see, summed up. Which layers have a window is not known here: as if all had
+ * it, so that a limit is never too low. */
+static double seen_positions(const job *j, double n) {
+  const double window = (double)j->info.window;
+  return window > 0 && window < n ? window * n - window * window / 2 : n * n / 2;
+}
+static double mean_positions(const job *j, int64_t depth, int64_t tokens) {
+  const double first = (double)depth, n = (double)tokens;
+  return (seen_positions(j, first + n) - seen_positions(j, first)) / n;
 }
 
 /* Keys and values that all runs of one measurement read. */
-static double kv_bytes(const job *j, int64_t tokens, int64_t runs) {
+static double kv_bytes(const job *j, int64_t depth, int64_t tokens, int64_t runs) {
   const double position =
       (double)rung_type_bytes(j->options.kv, (uint64_t)(2 * j->info.layers * j->info.kv_heads * j->info.head_dim));
-  return position * mean_positions(j, tokens) * (double)j->sequences * (double)runs;
+  return position * mean_positions(j, depth, tokens) * (double)j->sequences * (double)runs;
 }
 
 /* Seconds that one measurement takes at least: reading, or computing. `logits`: rows that have them. */
-static double least_seconds(const job *j, int64_t tokens, int64_t runs, double logits) {
+static double least_seconds(const job *j, int64_t depth, int64_t tokens, int64_t runs, double logits) {
   const double rows = (double)tokens * j->sequences;
-  const double bytes = (double)j->weight_bytes * (double)runs + kv_bytes(j, tokens, runs);
+  const double bytes = (double)j->weight_bytes * (double)runs + kv_bytes(j, depth, tokens, runs);
   const double attention = /* two products */
-      4 * rows * (double)(j->info.layers * j->info.heads * j->info.head_dim) * mean_positions(j, tokens);
+      4 * rows * (double)(j->info.layers * j->info.heads * j->info.head_dim) * mean_positions(j, depth, tokens);
   const double dots = rows * j->row_dots + logits * j->head_dots;
   const double multiplies = rows * j->row_multiplies + logits * j->head_multiplies + attention;
   const peak_rates *a = &j->arithmetic;
@@ -132,20 +150,22 @@ static double least_seconds(const job *j, int64_t tokens, int64_t runs, double l
   return reading > computing ? reading : computing;
 }
 
-static void report(const job *j, const char *work, int64_t tokens, int64_t runs, const cli_measure *m) {
+static void report(const job *j, const char *work, int64_t depth, int64_t tokens, int64_t runs, const cli_measure *m) {
   const double all = (double)tokens * j->sequences, rate = m->median > 0 ? all / m->median : 0;
   const bool prompt = strcmp(work, "prompt") == 0;
-  const double least = least_seconds(j, tokens, runs, prompt ? j->sequences : all), limit = least > 0 ? all / least : 0;
+  const double least = least_seconds(j, depth, tokens, runs, prompt ? j->sequences : all), limit = least > 0 ? all / least : 0;
   const int threads = rung_device_threads(j->s->device);
   if (!j->s->options->json) {
-    printf("%-7s %6" PRId64
-           " tokens x %-3d sequences %2d threads %10.1f tok/s  spread %5.1f%%  limit %10.1f tok/s  share %5.1f%%\n",
-           work, tokens, j->sequences, threads, rate, 100 * m->spread, limit, limit > 0 ? 100 * rate / limit : 0);
+    printf("%-7s %6" PRId64 " tokens x %-3d sequences ", work, tokens, j->sequences);
+    if (depth) printf("behind %" PRId64 ", ", depth);
+    printf("%2d threads %10.1f tok/s  spread %5.1f%%  limit %10.1f tok/s  share %5.1f%%\n", threads, rate,
+           100 * m->spread, limit, limit > 0 ? 100 * rate / limit : 0);
   } else {
     cli_json json = cli_json_begin(stdout);
     cli_json_string(&json, "work", work);
     cli_json_integer(&json, "tokens", tokens);
     cli_json_integer(&json, "sequences", j->sequences);
+    cli_json_integer(&json, "depth", depth);
     cli_json_integer(&json, "threads", threads);
     cli_json_number(&json, "tokens_per_second", rate);
     cli_json_number(&json, "limit", limit);
@@ -162,11 +182,12 @@ static void report(const job *j, const char *work, int64_t tokens, int64_t runs,
 
 static int measure(job *j, const char *work, int64_t tokens) {
   const bool prompt = strcmp(work, "prompt") == 0;
+  const int64_t depth = prompt ? 0 : j->s->options->depth;
   cli_measure m;
   int64_t runs = 0;
   int code = cli_measure_begin(j->s, &m);
   for (int64_t i = -1; !code && i < m.repeat; i++) { /* -1: the warm-up */
-    code = reset(j);
+    code = begin(j, depth);
     const double start = cli_seconds();
     if (!code) code = prompt ? read_prompts(j, tokens, &runs) : decode(j, tokens, &runs);
     if (i >= 0) m.seconds[i] = cli_seconds() - start;
@@ -174,14 +195,14 @@ static int measure(job *j, const char *work, int64_t tokens) {
   }
   cli_progress(j->s, work, 1, 1);
   cli_measure_end(&m);
-  if (!code) report(j, work, tokens, runs, &m);
+  if (!code) report(j, work, depth, tokens, runs, &m);
   return code;
 }
 
 /* ---- all sizes */
 
 static int64_t largest_size(const cli_options *o) {
-  int64_t most = o->predict > 1 ? o->predict : 1;
+  int64_t most = o->predict > 0 ? o->depth + o->predict : 1;
   for (int i = 0; i < o->prompt_sizes.count; i++)
     if (o->prompt_sizes.item[i] > most) most = o->prompt_sizes.item[i];
   return most;

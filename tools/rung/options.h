@@ -33,7 +33,7 @@ typedef struct cli_options {
   const char *store, *action;
   cli_texts prompts, stops, inputs, bindings, dry_breakers, biases;
   cli_counts prompt_sizes, sequences;
-  int64_t predict, context, keep, ubatch, threads, seed, top_k, repeat, dims;
+  int64_t predict, depth, context, keep, ubatch, threads, seed, top_k, repeat, dims;
   int64_t repeat_last_n, dry_allowed_length, dry_last_n, logprobs;
   double temperature, top_p, min_p, typical_p, top_n_sigma, xtc_probability, xtc_threshold;
   double repeat_penalty, presence_penalty, frequency_penalty, dry_multiplier, dry_base;

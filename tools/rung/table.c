@@ -50,6 +50,7 @@ const cli_command cli_commands[CLI_COMMANDS] = {
          "values.",
          "rung bench -m model.gguf -p 512 -n 64 -t 2\n"
          "rung bench -m model.gguf -p 128,512 -n 32 --sequences 1,4 --json\n"
+         "rung bench -m model.gguf -p 512 -n 64 --depth 2000\n"
          "rung bench -m net.rung --bind rows=1,64,512"},
     [CLI_ENV] = {"env", "shows instruction sets, threads, limits, devices and variables in force",
                  "What the library found on this machine and what it will use.",
@@ -136,6 +137,7 @@ const cli_flag cli_flags[] = {
     {BENCH, 0, "--prompt", "-p", CLI_LIST, "N,N", PLACE(prompt_sizes), .lo = 1, .hi = 1 << 24, .standard = "512", .doc = "sizes of prompts, in tokens"},
     {SPEAKS, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = -1, .hi = 1e9, .standard = "-1", .doc = "most tokens to make; -1: until the text or the context ends"},
     {BENCH, 0, "--predict", "-n", CLI_COUNT, "N", PLACE(predict), .lo = 0, .hi = 1e6, .standard = "128", .doc = "tokens to decode; 0: none"},
+    {BENCH, 0, "--depth", NULL, CLI_COUNT, "N", PLACE(depth), .lo = 0, .hi = 1 << 30, .standard = "0", .doc = "positions that each sequence holds before decoding begins; reading them is not measured"},
     {BENCH, 0, "--sequences", NULL, CLI_LIST, "N,N", PLACE(sequences), .lo = 1, .hi = 4096, .standard = "1", .doc = "sequences side by side"},
 
     {SPEAKS | INSPECT | BENCH, 0, "--ctx-size", "-c", CLI_COUNT, "N", PLACE(context), .lo = 0, .hi = 1 << 30, .doc = "positions that a sequence can reach; 0: what the prompt needs, at least the smaller of the model's and 4096"},
