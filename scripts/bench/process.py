@@ -21,31 +21,46 @@ class EngineError(Exception):
     """An engine did not do what was asked; the text says what it printed."""
 
 
-def run(command, text=b""):
+def surroundings(env):
+    return {**os.environ, **env} if env else None
+
+
+def run(command, text=b"", env=None, codes=(0,)):
     """Runs a command to its end with `text` as its input and returns its standard output."""
-    done = subprocess.run([str(word) for word in command], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT)
-    if done.returncode != 0:
+    done = subprocess.run([str(word) for word in command], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT,
+                          env=surroundings(env))
+    if done.returncode not in codes:
         raise EngineError("%s ended with %d:\n%s" % (" ".join(map(str, command)), done.returncode,
                                                      done.stderr.decode(errors="replace")[-2000:]))
     return done.stdout
 
 
-def _high_water(pid):
+def complaint(command):
+    """What a command that fails says; "" where it does not fail."""
+    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          timeout=TIMEOUT)
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return "" if done.returncode == 0 else said[0] if said else "it ended with %d" % done.returncode
+
+
+def status_bytes(name, pid="self"):
+    """A line of /proc/PID/status like "VmHWM: 1234 kB"; 0 where there is none."""
     try:
-        with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as lines:
+        with open("/proc/%s/status" % pid, encoding="ascii", errors="replace") as lines:
             for line in lines:
-                if line.startswith("VmHWM:"):
+                if line.startswith(name + ":"):
                     return int(line.split()[1]) * 1024
     except (OSError, ValueError):
         pass
     return 0
 
 
-def observe(command, watch_memory=False):
+def observe(command, watch_memory=False, env=None):
     """Runs a command with its times and its most resident memory."""
     command = [str(word) for word in command]
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               env=surroundings(env))
     timer = threading.Timer(TIMEOUT, process.kill)
     timer.start()
     peak = [0]
@@ -53,7 +68,7 @@ def observe(command, watch_memory=False):
 
     def watch():
         while not stop.wait(0.002):
-            peak[0] = max(peak[0], _high_water(process.pid))
+            peak[0] = max(peak[0], status_bytes("VmHWM", process.pid))
 
     watcher = threading.Thread(target=watch, daemon=True)
     if watch_memory:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Prompts of a given number of tokens, cut from a committed text."""
+"""Prompts and texts of given lengths, cut from a committed text."""
+import random
 from pathlib import Path
 
 PROMPTS = Path(__file__).resolve().parents[2] / "tests" / "models" / "prompts"
@@ -33,3 +34,22 @@ def text_of(tokenize, count):
         if len(ids) == count or count > 64:  # a long text need not be exact, only the same for both engines
             break
     return closest
+
+
+def sentences(count, seed=1):
+    """Lines of 3 to some 150 words of the long text, short and long ones equally often by the logarithm."""
+    rng = random.Random(seed)
+    words = (PROMPTS / "long.txt").read_text(encoding="utf-8").split()
+    out = []
+    for _ in range(count):
+        length = int(3 * 50 ** rng.random())
+        start = rng.randrange(len(words) - length)
+        out.append(" ".join(words[start:start + length]))
+    return out
+
+
+def random_ids(model_words, texts, length, seed=1):
+    """Texts of exactly so many ids, [CLS] and [SEP] of `model_words` at their ends."""
+    rng = random.Random(seed)
+    first, last, low, high = model_words
+    return [[first] + [rng.randrange(low, high) for _ in range(length - 2)] + [last] for _ in range(texts)]

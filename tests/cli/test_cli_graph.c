@@ -165,12 +165,19 @@ static void test_bench(void) {
   if (test_slow()) SKIP("too slow here");
   tool_result r = tool("bench -m " LLAMA " -p 4,9 -n 3 --sequences 1,2 --repeat 2 --json -t 1");
   CHECK_EQ_I64(r.code, 0);
-  CHECK(json_lines_have(r.out, "work tokens sequences threads tokens_per_second limit limit_share spread"));
+  CHECK(json_lines_have(r.out, "work tokens sequences depth threads tokens_per_second limit limit_share spread"));
   int lines = 0;
   for (const char *c = r.out; *c; c++) lines += *c == '\n';
   CHECK_EQ_I64(lines, 6);
   CHECK(strstr(r.out, "\"work\": \"prompt\"") != NULL && strstr(r.out, "\"work\": \"decode\"") != NULL);
   tool_free(&r);
+  /* Sequences decode behind so many positions, also where a measurement takes up those of the one before. */
+  r = tool("bench -m " LLAMA " -p 5 -n 3 --depth 40 --sequences 2 --repeat 3 --ubatch 16 --json");
+  CHECK_EQ_I64(r.code, 0);
+  CHECK(strstr(r.out, "\"work\": \"decode\", \"tokens\": 3, \"sequences\": 2, \"depth\": 40") != NULL);
+  CHECK(strstr(r.out, "\"work\": \"prompt\", \"tokens\": 5, \"sequences\": 2, \"depth\": 0") != NULL);
+  tool_free(&r);
+  EXPECT(0, "behind 9, ", "bench -m " LLAMA " -p 4 -n 2 --depth 9 --repeat 1");
   r = tool("bench -m '%s' --bind rows=1,8 --repeat 2 --json", path);
   CHECK_EQ_I64(r.code, 0);
   CHECK(json_lines_have(r.out, "work binding threads seconds limit limit_share spread"));

@@ -172,6 +172,7 @@ static void report(const job *j, const char *work, int64_t depth, int64_t tokens
     cli_json_number(&json, "limit_share", limit > 0 ? rate / limit : 0);
     cli_json_number(&json, "spread", m->spread);
     cli_json_integer(&json, "repeat", m->repeat);
+    if (cli_resident_most()) cli_json_bytes(&json, "resident_bytes", cli_resident_most());
     cli_json_number(&json, "bandwidth_bytes_per_second", j->bandwidth);
     cli_json_number(&json, "dot_operations_per_second", j->arithmetic.dot);
     cli_json_number(&json, "multiply_add_operations_per_second", j->arithmetic.multiply_add);
@@ -291,6 +292,7 @@ static int bench_model(cli_session *s) {
         "%.1f MB of weights; %d threads read that much at %.1f GB/s, and do %.0f GOP/s of byte products, %.0f of f32",
         (double)j.weight_bytes * 1e-6, threads, j.bandwidth * 1e-9, j.arithmetic.dot * 1e-9,
         j.arithmetic.multiply_add * 1e-9);
+    cli_resident_reset(); /* what the limits were measured with is none of the model's */
   }
   for (int i = 0; !code && i < s->options->sequences.count; i++) {
     j.sequences = (int32_t)s->options->sequences.item[i];

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Read bandwidth: every thread sums slices of one buffer. Arithmetic: every thread runs the same loop of registers. */
+ * Read bandwidth: every thread sums slices of one buffer. Arithmetic: every thread runs the same loop of registers.
+ * Memory: Linux's high-water mark of resident pages. */
 #include "limits.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,4 +59,22 @@ peak_rates cli_arithmetic(const cli_session *s, int threads) {
   rung_pool *pool = rung_pool_shared(s->host);
   (void)rung_pool_ensure(pool, s->host, threads);
   return peak_measure(pool, threads, PASSES, rung_isa_detect());
+}
+
+static bool began_anew;
+
+void cli_resident_reset(void) {
+  FILE *f = fopen("/proc/self/clear_refs", "w");
+  began_anew = f && fputs("5", f) >= 0;
+  if (f) began_anew &= fclose(f) == 0;
+}
+
+uint64_t cli_resident_most(void) {
+  FILE *f = began_anew ? fopen("/proc/self/status", "r") : NULL;
+  char line[256];
+  uint64_t kib = 0;
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "VmHWM: %" SCNu64, &kib) == 1) break;
+  if (f) fclose(f);
+  return kib * 1024;
 }

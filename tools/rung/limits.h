@@ -13,4 +13,8 @@ double cli_bandwidth(const cli_session *session, int threads, uint64_t bytes);
 /* What loops that do nothing else reach, of f32 and of bytes. */
 peak_rates cli_arithmetic(const cli_session *session, int threads);
 
+/* Most resident memory of this process since the reset, in bytes. 0 where the system does not tell, or cannot begin anew. */
+void cli_resident_reset(void);
+uint64_t cli_resident_most(void);
+
 #endif
