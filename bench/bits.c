@@ -21,8 +21,8 @@ typedef struct setting {
   int threads; /* 0: all */
   int32_t chunk, sequences;
 } setting;
-static const setting settings[] = {{0, 512, 1}, {0, 128, 1}, {0, 33, 1}, {0, 1, 1}, {0, 512, 4}, {0, 512, 16},
-                                   {1, 512, 1}, {1, 33, 1},  {1, 512, 4}, {1, 64, 16}};
+static const setting settings[] = {{0, 512, 1},  {0, 128, 1}, {0, 33, 1}, {0, 1, 1},   {0, 512, 4},
+                                   {0, 512, 16}, {1, 512, 1}, {1, 33, 1}, {1, 512, 4}, {1, 64, 16}};
 
 typedef struct job {
   rung_host *host;
@@ -123,7 +123,8 @@ static rung_status compare_all(job *j, bool *out_equal) {
       memcpy(j->first, j->now, bytes);
     } else if (memcmp(j->first, j->now, bytes) != 0) {
       const setting *s = &settings[i];
-      fprintf(stderr, "bits: other logits with %d threads, chunks of %d, %d sequences\n", s->threads, s->chunk, s->sequences);
+      fprintf(stderr, "bits: other logits with %d threads, chunks of %d, %d sequences\n", s->threads, s->chunk,
+              s->sequences);
       *out_equal = false;
     }
   }

@@ -147,7 +147,9 @@ int main(int count, char **argument) {
       usage = true;
   }
   if (usage) {
-    fprintf(stderr, "usage: encode FOLDER [--threads N] [--rows N] [--longest N]\nexample: printf 'text lines.txt\\ntime 1\\n' | encode all-MiniLM-L6-v2\n");
+    fprintf(stderr,
+            "usage: encode FOLDER [--threads N] [--rows N] [--longest N]\nexample: printf 'text lines.txt\\ntime 1\\n' "
+            "| encode all-MiniLM-L6-v2\n");
     return 2;
   }
   job j = {.lines = 0};

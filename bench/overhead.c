@@ -32,14 +32,30 @@ static void build(rung_graph *g, int steps) {
   const rung_value d = rung_graph_input(g, "d", RUNG_TYPE_F32, 1, &width);
   for (int i = 0; i < steps; i++) {
     switch (i % 8) {
-    case 0: x = rung_add(g, x, c); break;
-    case 1: x = rung_abs(g, x); break;
-    case 2: x = rung_sqrt(g, x); break;
-    case 3: x = rung_mul(g, x, c); break;
-    case 4: x = rung_neg(g, x); break;
-    case 5: x = rung_min(g, x, c); break;
-    case 6: x = rung_sub(g, x, c); break;
-    default: x = rung_max(g, x, d); break;
+      case 0:
+        x = rung_add(g, x, c);
+        break;
+      case 1:
+        x = rung_abs(g, x);
+        break;
+      case 2:
+        x = rung_sqrt(g, x);
+        break;
+      case 3:
+        x = rung_mul(g, x, c);
+        break;
+      case 4:
+        x = rung_neg(g, x);
+        break;
+      case 5:
+        x = rung_min(g, x, c);
+        break;
+      case 6:
+        x = rung_sub(g, x, c);
+        break;
+      default:
+        x = rung_max(g, x, d);
+        break;
     }
   }
   rung_graph_output(g, "y", x);

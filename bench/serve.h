@@ -3,7 +3,7 @@
  * anew. scripts/bench/serve.py speaks the same for the peers. A line in, a line out, which is one JSON object:
  *
  *   ids FILE, text FILE   what is worked on from now on      {}
- *   time SECONDS          once to warm up, then as often as the time allows, twice at least
+ *   time SECONDS          once to warm up, then until so much time is taken, once at least
  *                                                             {"seconds": the middle one, "runs": how many}
  *   save FILE             once; the result as bare f32        {}
  *   peak                  most resident memory so far         {"peak": bytes, "before": bytes that are not the engine's}
@@ -34,11 +34,11 @@ static inline int serve_compare(const void *a, const void *b) {
 }
 
 static inline bool serve_time(const serve_work *w, double seconds) {
-  enum { FEWEST = 2, MOST = 4096 };
+  enum { MOST = 4096 };
   static double taken[MOST];
   int runs = 0;
   if (!w->run(w->self)) return false;
-  for (double all = 0; runs < MOST && (runs < FEWEST || all < seconds); runs++) {
+  for (double all = 0; runs < MOST && (runs == 0 || all < seconds); runs++) {
     const uint64_t start = rung_clock_ns();
     if (!w->run(w->self)) return false;
     taken[runs] = (double)(rung_clock_ns() - start) * 1e-9;
@@ -85,7 +85,8 @@ static inline void serve(const serve_work *w) {
     line[strcspn(line, "\n")] = 0;
     if (!serve_line(w, line)) { /* messages of the library hold quotes */
       printf("{\"error\": \"");
-      for (const char *c = w->message(w->self); *c; c++) putchar(*c == '"' || *c == '\\' || (unsigned char)*c < 32 ? '\'' : *c);
+      for (const char *c = w->message(w->self); *c; c++)
+        putchar(*c == '"' || *c == '\\' || (unsigned char)*c < 32 ? '\'' : *c);
       puts("\"}");
     }
     fflush(stdout);

@@ -55,8 +55,8 @@ def peer_lines(chosen):
     return [known[name] for name in names if name in known]
 
 
-def report_of(kind, name, passed, words):
-    say("%-28s %s: %s" % (name + "-" + kind, words, "yes" if passed else "NO"))
+def tell(title, passed, words):
+    say("%-28s %s: %s" % (title, words, "yes" if passed else "NO"))
 
 
 def check_all(bench, chosen, run):
@@ -67,14 +67,14 @@ def check_all(bench, chosen, run):
         title = workloads.MODELS[model] + (", AVX2 only" if isa else "")
         if bench.with_peers:
             found = checks.logits_agree(bench, model, isa, title)
-            report_of("agreement", model, found["agrees"], "mean KL %.5f over %d positions, same best token %.1f%%, agree" % (
+            tell(title, found["agrees"], "mean KL %.5f over %d positions, same best token %.1f%%, agree" % (
                 found["mean_kl"], found["positions"], 100 * found["same_best"]))
             run["agreement"].append(found)
         run["bits"].append(checks.language_bits(bench, model, isa, title))
     encoders = {w.model: w for w in chosen if w.kind in ("encode", "texts", "embed") and w.precision == "f32"}
     run["bits"] += [checks.encoder_bits(bench, w, workloads.MODELS[model]) for model, w in encoders.items()]
     for one in run["bits"]:
-        report_of("bits", one["title"], one["equal"], "equal bits in %d settings" % one["settings"])
+        tell(one["title"], one["equal"], "equal bits in %d settings" % one["settings"])
 
 
 def measure_one(bench, workload, run):

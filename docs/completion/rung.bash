@@ -101,6 +101,7 @@ _rung() {
     bench:--model|bench:-m) compopt -o default; return ;;
     bench:--prompt|bench:-p) return ;;
     bench:--predict|bench:-n) return ;;
+    bench:--depth) return ;;
     bench:--sequences) return ;;
     bench:--ctx-size|bench:-c) return ;;
     bench:--ubatch) return ;;
@@ -196,7 +197,7 @@ _rung() {
       embed) words=" --model -m --file -f --ids --output -o --pool --no-normalize --truncate --prefix --dims --ctx-size -c --ubatch --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       run) words=" --model -m --output -o --input -i --bind --store --weights --repeat --check --profile --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       inspect) words=" --model -m --ctx-size -c --ubatch --kv --bind --graph --plan --memory --kernels --fused --check --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
-      bench) words=" --model -m --prompt -p --predict -n --sequences --ctx-size -c --ubatch --kv --bind --store --weights --repeat --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      bench) words=" --model -m --prompt -p --predict -n --depth --sequences --ctx-size -c --ubatch --kv --bind --store --weights --repeat --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       env) words=" --threads -t --json --verbose -v --quiet -q --help -h --version" ;;
       compile) words=" --model -m --ubatch --kv --output -o --ceiling --target --pack --weights --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
       graph) words=" --model -m --ubatch --kv --output -o --svg --source --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;

@@ -66,6 +66,9 @@ class Rung:
         command += ["--rows", rows] if rows else []
         return command + (["--precision", workload.precision] if workload.precision != "f32" else [])
 
+    def texts_command(self, workload, files, _batch):
+        return self.encode_command(workload, files)
+
     def refuses(self, workload, files, line):
         """Why an encoder's precision is not there; "" where it is."""
         command = [self.program, "embed", "-m", files.folder, "-f", line, "--precision", workload.precision, "-q"]
@@ -126,8 +129,11 @@ class GraphEngine:
     def encode_command(self, workload, files):
         return self._command(files.graph, workload, "--precision", workload.precision, "--tokenizer", files.tokenizer, "--longest", files.longest)
 
+    def texts_command(self, workload, files, batch):
+        return self.encode_command(workload, files) + ["--batch", batch]
+
     def embed_command(self, workload, files, lines, out, batch):
-        return self.encode_command(workload, files) + ["--once", lines, out, "--batch", batch]
+        return self.texts_command(workload, files, batch) + ["--once", lines, out]
 
     def overhead_command(self, workload, chain):
         return self._command(chain, workload, "--plain")

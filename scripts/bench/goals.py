@@ -39,7 +39,7 @@ class Goal(NamedTuple):
 def judge(alternatives, result):
     """One wish: it is reached if one of its alternatives is."""
     found = [goal.reached(result) for goal in alternatives]
-    if all(one is None for one in found):
+    if not any(found) and None in found:  # what is not known may be what reaches it
         return None
     return {"text": " or ".join(goal.text() for goal in alternatives), "reached": any(found),
             "ratio": next((goal.wanted for goal in alternatives if goal.kind == "ratio"), None)}

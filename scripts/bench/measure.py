@@ -14,7 +14,7 @@ from bench import checks, engines, generated, goals, machine, process, texts
 from bench.engines import Taken
 from bench.figures import EncoderShape, Shape, Spread
 from bench.served import Served
-from bench.workloads import DOTS, FMA, READING, SMALL_READING
+from bench.workloads import DOTS, FEW_TOKENS, FMA, READING, SMALL_READING
 
 FEWEST = 2      # rounds, however late it is
 SLICE, QUICK_SLICE = 0.5, 0.2  # seconds that a loaded engine's turn takes at least
@@ -113,7 +113,8 @@ def _rounds(bench, workload, take):
         if turn >= min(FEWEST, wanted) and time.monotonic() + spent / turn > bench.until:
             break
         time.sleep(bench.pause)
-        row = {"limits": machine.measure(bench.limits_program, machine.cores(), workload.beside, True, workload.isa), "load": machine.load()}
+        limits = machine.measure(bench.limits_program, machine.cores(), workload.beside, True, workload.isa) if workload.beside else machine.Limits.none()
+        row = {"limits": limits, "load": machine.load()}
         order = bench.engines_of(workload)
         for engine in order if turn % 2 == 0 else reversed(order):
             row[engine.name] = take(engine)
@@ -210,7 +211,7 @@ def memory(bench, workload):
     """Most resident memory of whole processes that read and write the same, and rung's promise in figures."""
     path, (_, ids, text_file) = bench.model(workload.model), bench.text(workload.model, workload.depth)
     commands = {engine.name: engine.long_command(workload, path, text_file) for engine in bench.engines_of(workload)}
-    rows = _rounds(bench, workload, lambda engine: process.observe(commands[engine.name], watch_memory=True))
+    rows = _rounds(bench, workload, lambda engine: process.observe(commands[engine.name]))
     out = _summary(bench, workload, rows, lambda done: done.peak, lambda done: None, larger_is_better=False)
     out["extra"] = {"prompt_tokens": len(ids), "promise": bench.rung.memory(workload, path)}
     return _finished(out, workload)
@@ -222,10 +223,11 @@ def _served(bench, workload, commands, load, divide, result_width):
     """Loads every engine, compares their results, lets them take turns. divide(engine's answer): what a second is of."""
     seconds = QUICK_SLICE if bench.quick else SLICE
     with ExitStack() as stack:
-        open_engines, told = {}, {}
+        open_engines = {}
         for engine in bench.engines_of(workload):
             served = stack.enter_context(Served(commands[engine.name], engine.env))
-            told[engine.name] = served.ask(*load) if load else {}
+            if load:
+                served.ask(*load)
             open_engines[engine.name] = served
         files = {name: bench.path("result-" + name.replace(" ", "-")) for name in open_engines}
         for name, served in open_engines.items():
@@ -239,7 +241,7 @@ def _served(bench, workload, commands, load, divide, result_width):
             return Taken(divide(found), None)
         rows = _rounds(bench, workload, take)
         peaks = {name: served.peak() for name, served in open_engines.items()}
-    return rows, peaks, {"difference": difference, "told": told, "steps": counts}
+    return rows, peaks, {"difference": difference, "steps": counts}
 
 
 def _served_summary(bench, workload, rows, peaks, extra, **more):
@@ -267,7 +269,7 @@ def encode(bench, workload):
     threads, product = workload.threads, "fma_f32" if workload.precision == "f32" else "dot_bf16"
     _share(out, rows, workload, FMA if product == "fma_f32" else "bf16 dot products", lambda row: row["limits"].best(product, threads),
            lambda taken: operations / taken.value)
-    if workload.precision == "f32":
+    if workload.precision == "f32" and workload.sequences * workload.tokens <= FEW_TOKENS:
         _share(out, rows, workload, SMALL_READING, lambda row: row["limits"].best("read_43mb", threads), lambda taken: weights / taken.value)
     return _finished(out, workload)
 
@@ -288,12 +290,20 @@ def _tokens_share(bench, workload, out, rows, files, lengths, seconds):
                         rate={name: sum(lengths) / found[1] for name, found in out["engines"].items()})
 
 
+def _batch(bench, workload, engine):
+    """Texts of a batch that are fastest for a peer, tried out in a process that takes no part: it takes more memory."""
+    def try_out():
+        files, (_, path) = bench.encoder(workload.model), bench.sentences(workload)
+        with Served(engine.texts_command(workload, files, 0)) as served:
+            return served.ask("text", path)["batch"]
+    return 0 if engine.name == "rung" else bench.once(("batch", engine.name), try_out)
+
+
 def sentences(bench, workload):
     """Texts of mixed length, tokenising included, by engines that are loaded: seconds of all."""
     files, (_, path) = bench.encoder(workload.model), bench.sentences(workload)
-    commands = {engine.name: engine.encode_command(workload, files) for engine in bench.engines_of(workload)}
+    commands = {engine.name: engine.texts_command(workload, files, _batch(bench, workload, engine)) for engine in bench.engines_of(workload)}
     rows, peaks, extra = _served(bench, workload, commands, ("text", path), lambda found: found["seconds"], files.shape.width)
-    bench.made["batches"] = {name: told.get("batch", 0) for name, told in extra["told"].items()}
     out = _served_summary(bench, workload, rows, peaks, extra, larger_is_better=False)
     _tokens_share(bench, workload, out, rows, files, _tokens_of(bench, files, path), lambda taken: taken.value)
     return _finished(out, workload)
@@ -302,19 +312,14 @@ def sentences(bench, workload):
 def embed(bench, workload):
     """The same as whole processes: the command, and a program around each peer, with the batch that was best for it."""
     files, (_, path) = bench.encoder(workload.model), bench.sentences(workload)
-    if "batches" not in bench.made:
-        bench.made["batches"] = {"rung": 0}
-        for engine in bench.engines_of(workload)[1:]:
-            with Served(engine.encode_command(workload, files)) as served:
-                bench.made["batches"][engine.name] = served.ask("text", path).get("batch", 0)
     out_files, commands = {}, {}
     for engine in bench.engines_of(workload):
         out_files[engine.name] = bench.path("vectors-%s.npy" % engine.name.replace(" ", "-"))
-        commands[engine.name] = engine.embed_command(workload, files, path, out_files[engine.name], bench.made["batches"][engine.name])
+        commands[engine.name] = engine.embed_command(workload, files, path, out_files[engine.name], _batch(bench, workload, engine))
     rows = _rounds(bench, workload, lambda engine: process.observe(commands[engine.name]))
     difference = checks.largest_difference(out_files, files.shape.width)
     out = _served_summary(bench, workload, [{**row, **{n: Taken(row[n].total, row[n].peak) for n in commands}} for row in rows],
-                          {}, {"difference": difference, "told": {}}, larger_is_better=False)
+                          {}, {"difference": difference}, larger_is_better=False)
     out["peak"] = {name: Spread.of([row[name].peak for row in rows if row[name].peak]) for name in commands}
     _tokens_share(bench, workload, out, rows, files, _tokens_of(bench, files, path), lambda done: done.total)
     return _finished(out, workload)

@@ -37,12 +37,12 @@ def text_of(tokenize, count):
 
 
 def sentences(count, seed=1):
-    """Lines of 3 to some 150 words of the long text, short and long ones equally often by the logarithm."""
+    """Lines of 3 to some 75 words of the long text, short and long ones equally often by the logarithm."""
     rng = random.Random(seed)
     words = (PROMPTS / "long.txt").read_text(encoding="utf-8").split()
     out = []
     for _ in range(count):
-        length = int(3 * 50 ** rng.random())
+        length = int(3 * 25 ** rng.random())
         start = rng.randrange(len(words) - length)
         out.append(" ".join(words[start:start + length]))
     return out

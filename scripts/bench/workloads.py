@@ -35,9 +35,9 @@ class Workload(NamedTuple):
     depth: int = 0       # positions that a decode begins behind
     isa: str = ""        # cap of the instruction set, for the peer a build without later ones; "": none
     precision: str = "f32"
-    repeats: int = 7     # pairs of measurements
+    repeats: int = 7     # rounds of all engines
     quick_repeats: int = 2
-    beside: str = "read,hand_over"  # limits that are measured before each pair
+    beside: str = "read,hand_over"  # limits that are measured before each round; "": none
     goals: Tuple = ()    # all of these, and of each one of its alternatives
 
     def has(self, name):
@@ -75,9 +75,9 @@ def language(model):
     for sequences in (4, 16):
         yield work("decode-%d" % sequences, "decode", "%d sequences" % sequences, all_threads, 32, sequences=sequences)
     yield Workload("%s-start" % model, model, "start", "start", "%s, start to first token" % title, all_threads, 32, repeats=15,
-                   quick_repeats=5, goals=(ratio(1),))
+                   quick_repeats=5, beside="", goals=(ratio(1),))
     yield Workload("%s-memory" % model, model, "memory", "memory", "%s, peak memory" % title, all_threads, 64, depth=512, repeats=2,
-                   quick_repeats=1, goals=(ratio(1),))
+                   quick_repeats=1, beside="", goals=(ratio(1),))
 
 
 def older(model):
@@ -126,7 +126,7 @@ SENTENCES = 1000
 def others():
     yield Workload("overhead", "", "overhead", "overhead", "1,000 dependent steps on 16 elements, one thread", 1, 1000, GRAPHS, repeats=7,
                    beside="hand_over", goals=((Goal("below", 0.2e-6, unit="us a step", scale=1e6),), (Goal("peers"),), LEAST_MEMORY))
-    yield Workload("tokenisers", "", "tokens", "tokens", "Tokenisers, one thread", 1, 0, ("tokenizers",), repeats=3, quick_repeats=1)
+    yield Workload("tokenisers", "", "tokens", "tokens", "Tokenisers, one thread", 1, 0, ("tokenizers",), repeats=2, quick_repeats=1)
 
 
 def everything():

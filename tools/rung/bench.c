@@ -153,7 +153,8 @@ static double least_seconds(const job *j, int64_t depth, int64_t tokens, int64_t
 static void report(const job *j, const char *work, int64_t depth, int64_t tokens, int64_t runs, const cli_measure *m) {
   const double all = (double)tokens * j->sequences, rate = m->median > 0 ? all / m->median : 0;
   const bool prompt = strcmp(work, "prompt") == 0;
-  const double least = least_seconds(j, depth, tokens, runs, prompt ? j->sequences : all), limit = least > 0 ? all / least : 0;
+  const double least = least_seconds(j, depth, tokens, runs, prompt ? j->sequences : all),
+               limit = least > 0 ? all / least : 0;
   const int threads = rung_device_threads(j->s->device);
   if (!j->s->options->json) {
     printf("%-7s %6" PRId64 " tokens x %-3d sequences ", work, tokens, j->sequences);
