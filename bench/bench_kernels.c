@@ -318,7 +318,7 @@ static void over_state(bool attend, rung_type type, int64_t rows, int64_t past, 
   double pairs = 0;
   for (int64_t r = 0; r < rows; r++) pairs += (double)(past + r + 1);
   if (attend) {
-    const rung_attention_kv_attrs attrs = {0, 0, 0};
+    const rung_attention_kv_attrs attrs = {.window = 0};
     const rung_value in[] = {input(b, g, "q", 3, rows, heads, dim), kv, offsets, slot, before};
     rung_graph_op(g, &rung_op_attention_kv, in, 5, &attrs);
     snprintf(text, sizeof text, "attention %s %lld after %lld %lld/%dx%d", rung_type_name(type), (long long)rows,
