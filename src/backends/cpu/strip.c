@@ -237,7 +237,7 @@ static void init_frame(frame *f, const rung_strip_program *p, const rung_args *a
 
 /* ---- kernel rows */
 
-enum { GRAIN = 16384 }; /* elements of a task: a microsecond or more */
+enum { GRAIN = 16384, LEAST_GRAIN = 1024 }; /* elements times instructions of a task: a microsecond or more */
 
 /* A task is a range of items: rows, or strips of rows that need not be whole. */
 static int64_t items_of(const rung_strip_program *p, const space *s) {
@@ -248,11 +248,13 @@ int64_t rung_strip_tasks(const rung_args *args) {
   const rung_operand *y = &args->out[0];
   int64_t elements = 1;
   for (int i = 0; i < y->rank; i++) elements *= y->extent[i];
-  if (args->threads == 1 || elements < 2 * GRAIN) return 1;
+  const rung_strip_program *p = args->prepared;
+  const int64_t threads = args->threads, each = GRAIN / p->instrs, grain = each > LEAST_GRAIN ? each : LEAST_GRAIN;
+  if (threads == 1 || elements < 2 * grain) return 1;
   space s;
-  resolve(args, args->prepared, &s);
-  const int64_t items = items_of(args->prepared, &s), wanted = elements / GRAIN, most = 4 * (int64_t)args->threads;
-  const int64_t tasks = wanted < most ? wanted : most;
+  resolve(args, p, &s);
+  const int64_t items = items_of(p, &s), wanted = (elements / grain + threads - 1) / threads * threads;
+  const int64_t most = 4 * threads, tasks = wanted < most ? wanted : most;
   return tasks < items ? tasks : items;
 }
 
