@@ -46,6 +46,12 @@ _rung() {
     generate:--memory) return ;;
     generate:--trace) compopt -o default; return ;;
     tokenize:--model|tokenize:-m) compopt -o default; return ;;
+    tokenize:--threads|tokenize:-t) return ;;
+    tokenize:--device) words="cpu ref" ;;
+    tokenize:--precision) words="f32" ;;
+    tokenize:--quant) words="fast exact" ;;
+    tokenize:--memory) return ;;
+    tokenize:--trace) compopt -o default; return ;;
     logits:--model|logits:-m) compopt -o default; return ;;
     logits:--prompt|logits:-p) return ;;
     logits:--file|logits:-f) compopt -o default; return ;;
@@ -192,7 +198,7 @@ _rung() {
   if [ -z "$words" ]; then
     case $command in
       generate) words=" --model -m --prompt -p --file -f --ids --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --logit-bias -l --logprobs --seed -s --keep --ignore-eos --stop --chat --system --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
-      tokenize) words=" --model -m --decode --no-special --no-bos --no-map --json --verbose -v --quiet -q --help -h --version" ;;
+      tokenize) words=" --model -m --decode --no-special --no-bos --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       logits) words=" --model -m --prompt -p --file -f --ids --ubatch --kv --output -o --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       embed) words=" --model -m --file -f --ids --output -o --pool --no-normalize --truncate --prefix --dims --ctx-size -c --ubatch --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       run) words=" --model -m --output -o --input -i --bind --store --weights --repeat --check --profile --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;

@@ -3,10 +3,10 @@
  *
  *   rung_model_open -> rung_generator_create -> rung_generator_prompt -> rung_generator_step, step, step ...
  *
- * A model is shared and immutable: its weights are mapped or read once, and packed once, whatever number of generators use
- * it. A generator belongs to one thread at a time; it runs several sequences of different lengths in one ragged run.
- * Families: llama (Touvron et al. 2023) and gemma3 (technical report, 2025), from GGUF files and from model
- * folders as Hugging Face has them (config.json, safetensors).
+ * A model is shared and immutable: its weights are mapped or read once, and packed once, whatever number of generators
+ * use it. A generator belongs to one thread at a time; it runs several sequences of different lengths in one ragged run.
+ * Models come from GGUF files and from folders as Hugging Face has them (config.json, safetensors); docs/models.md has
+ * the families. Other families and what a family does not do are refused by name.
  */
 #ifndef RUNG_MODEL_H
 #define RUNG_MODEL_H
@@ -188,8 +188,8 @@ RUNG_API RUNG_CHECKED rung_status rung_generator_log_probabilities(rung_generato
                                                                    const rung_log_probability **out_best,
                                                                    int64_t *out_count);
 
-/* Gives a slot more text to read behind what it holds, before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they pass the context, which
- * with `shift` no text does. */
+/* Gives a slot more text to read behind what it holds, before it goes on; the ids are copied. RUNG_OUT_OF_RANGE if they
+ * pass the context, which with `shift` no text does. */
 RUNG_API RUNG_CHECKED rung_status rung_generator_prompt(rung_generator *generator, int32_t slot, const int32_t *ids,
                                                         size_t count);
 /* Forgets what a slot holds, so that it can begin another text. */
@@ -230,9 +230,9 @@ typedef struct rung_token {
 RUNG_API RUNG_CHECKED rung_status rung_generator_step(rung_generator *generator, rung_token *tokens, size_t *out_count,
                                                       bool *out_busy);
 
-/* The lower level: rows of one run by hand, without sampling and shifting. `rows` says how many ids of `ids` each slot takes; logits
- * of the rows named by `wanted` (rising) are borrowed until the next call, one row of `vocabulary` floats after
- * another. */
+/* The lower level: rows of one run by hand, without sampling and shifting. `rows` says how many ids of `ids` each slot
+ * takes; logits of the rows named by `wanted` (rising) are borrowed until the next call, one row of `vocabulary` floats
+ * after another. */
 RUNG_API RUNG_CHECKED rung_status rung_generator_run(rung_generator *generator, const rung_rows *rows, int32_t count,
                                                      const int32_t *ids, const int32_t *wanted, int32_t wanted_count,
                                                      const float **out_logits);

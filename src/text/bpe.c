@@ -395,9 +395,6 @@ static rung_status encode(const void *self, const rung_vocab *vocab, const char 
 const rung_text_model rung_text_model_bpe = {
     .name = "gpt2",
     .needs_merges = true,
-    .bos = RUNG_TOKEN_NONE,
-    .eos = RUNG_TOKEN_NONE,
-    .unknown = RUNG_TOKEN_NONE,
     .create = create,
     .destroy = destroy,
     .encode = encode,
@@ -409,11 +406,7 @@ const rung_text_model rung_text_model_pairs = {
     .name = "BPE",
     .needs_merges = true,
     .needs_steps = true,
-    .bos = RUNG_TOKEN_NONE,
-    .eos = RUNG_TOKEN_NONE,
-    .unknown = RUNG_TOKEN_NONE,
     .create = create,
     .destroy = destroy,
     .encode = encode,
-    .piece = piece,
 };

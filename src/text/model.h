@@ -6,12 +6,17 @@
 
 #include "text/vocab.h"
 
+/* Ids of roles where the description says nothing. */
+typedef struct rung_usual_ids {
+  int32_t bos, eos, unknown;
+} rung_usual_ids;
+
 typedef struct rung_text_model {
   const char *name; /* rung_tokenizer_desc.model */
   bool needs_scores, needs_merges, needs_steps;
   /* Where the description says nothing. */
   bool add_bos, add_space_prefix;
-  int32_t bos, eos, unknown;
+  const rung_usual_ids *usual; /* NULL: no such tokens */
 
   /* *out_self is what encode gets; it may be set also on failure, destroy takes it then. `ids` has its defaults. */
   rung_status (*create)(const rung_vocab *vocab, const rung_tokenizer_desc *desc, const rung_token_ids *ids,
@@ -21,7 +26,7 @@ typedef struct rung_text_model {
    * whole text does. Any number of threads. */
   rung_status (*encode)(const void *self, const rung_vocab *vocab, const char *text, size_t length, bool prefix,
                         rung_error *error, rung_ids *ids);
-  /* Appends what a normal token's text stands for. */
+  /* Appends what a normal token's text stands for; NULL with needs_steps, where the description's decoders say it. */
   void (*piece)(const char *text, size_t length, rung_text *out);
   /* Overrides add_bos for a pre-tokeniser's name; NULL: none. */
   rung_choice (*adds_bos)(const char *pre);

@@ -174,14 +174,14 @@ static rung_status encode(const void *self, const rung_vocab *vocab, const char 
   return status;
 }
 
+static const rung_usual_ids usual = {.bos = 1, .eos = 2, .unknown = 0};
+
 const rung_text_model rung_text_model_spm = {
     .name = "llama",
     .needs_scores = true,
     .add_bos = true,
     .add_space_prefix = true,
-    .bos = 1,
-    .eos = 2,
-    .unknown = 0,
+    .usual = &usual,
     .create = create,
     .destroy = destroy,
     .encode = encode,

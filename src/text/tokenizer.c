@@ -70,7 +70,7 @@ static rung_status check_ids(const rung_token_ids *ids, int64_t model, size_t co
 
 /* The model's default for a role that the file leaves open, if the vocabulary is that large. */
 static void fill(int64_t *id, int32_t usual, size_t count) {
-  if (*id == RUNG_TOKEN_NONE && usual >= 0 && (size_t)usual < count) *id = usual;
+  if (*id == RUNG_TOKEN_NONE && (size_t)usual < count) *id = usual;
 }
 
 static bool decide(rung_choice said, rung_choice named, bool usual) {
@@ -133,9 +133,11 @@ static rung_status build(rung_tokenizer *t, const rung_tokenizer_desc *desc, run
   RUNG_TRY(check_ids(&t->ids, desc->unknown, desc->count, error));
   t->use_steps = desc->use_steps;
   if (t->use_steps) return build_steps(t, desc, error);
-  fill(&t->ids.bos, model->bos, desc->count);
-  fill(&t->ids.eos, model->eos, desc->count);
-  fill(&t->ids.unknown, model->unknown, desc->count);
+  if (model->usual) {
+    fill(&t->ids.bos, model->usual->bos, desc->count);
+    fill(&t->ids.eos, model->usual->eos, desc->count);
+    fill(&t->ids.unknown, model->usual->unknown, desc->count);
+  }
   rung_special_roles(&t->vocab, &t->ids, true);
   t->add_bos =
       decide(desc->add_bos, model->adds_bos ? model->adds_bos(desc->pre) : RUNG_CHOICE_DEFAULT, model->add_bos);

@@ -47,16 +47,10 @@ static rung_status encode(const void *self, const rung_vocab *vocab, const char 
   return rung_cutter_run(r.w->cutter, text, length, first, word, &r, error);
 }
 
-static void piece(const char *text, size_t length, rung_text *out) { rung_text_add(out, text, length); }
-
 const rung_text_model rung_text_model_wordlevel = {
     .name = "WordLevel",
     .needs_steps = true,
-    .bos = RUNG_TOKEN_NONE,
-    .eos = RUNG_TOKEN_NONE,
-    .unknown = RUNG_TOKEN_NONE,
     .create = create,
     .destroy = destroy,
     .encode = encode,
-    .piece = piece,
 };

@@ -231,7 +231,7 @@ static int set_up(talk *t) {
   int code = cli_open_model(t->s, &t->model, NULL);
   if (code) return code;
   const rung_status status = rung_model_chat_template(t->model, NULL, &t->s->error, &own);
-  if (status) return cli_fail(t->s, CLI_ON_FILE, status, NULL);
+  if (status) return cli_fail_template(t->s, status);
   rung_chat_template_release(own);
   rung_generate_options o = cli_generate_options(t->o);
   cli_may_shift(t->o, &o);
@@ -246,7 +246,7 @@ int cli_chat(cli_session *s) {
   talk t = {.s = s, .o = s->options, .terminal = isatty(STDIN_FILENO)};
   int code = set_up(&t);
   if (!code && t.terminal)
-    cli_note(s, "Ctrl-C ends an answer; a \\ at the end of a line goes on in the next; /quit ends");
+    cli_note(s, "Ctrl-C ends an answer; a \\ at the end of a line goes on in the next; /reset, /system TEXT, /quit");
   if (!code) code = converse(&t);
   cli_close_generator(t.generator);
   cli_conversation_free(&t.said);

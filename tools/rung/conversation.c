@@ -61,6 +61,12 @@ static char *messages_json(const cli_conversation *c) {
   return NULL;
 }
 
+int cli_fail_template(const cli_session *s, rung_status status) {
+  if (status != RUNG_NOT_FOUND) return cli_fail(s, CLI_ON_RUN, status, NULL);
+  return cli_refuse(s, CLI_BAD_FILE, "%s; rung generate without --chat goes on from a text as it stands",
+                    s->error.message);
+}
+
 int cli_conversation_ids(cli_session *s, rung_model *model, const cli_conversation *c, cli_ids *out) {
   char *json = messages_json(c), *text = NULL;
   size_t bytes = 0;
@@ -70,7 +76,7 @@ int cli_conversation_ids(cli_session *s, rung_model *model, const cli_conversati
   input.messages = json;
   const rung_status status = rung_model_chat_render(model, NULL, &input, &s->error, &text, &bytes);
   free(json);
-  if (status) return cli_fail(s, status == RUNG_NOT_FOUND ? CLI_ON_FILE : CLI_ON_RUN, status, NULL);
+  if (status) return cli_fail_template(s, status);
   /* The template writes the begin token itself. */
   const int code = cli_encode(s, model, text, bytes, RUNG_TEXT_PARSE_SPECIAL, out);
   rung_text_free(s->host, text, bytes);

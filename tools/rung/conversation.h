@@ -22,6 +22,8 @@ int cli_conversation_add(cli_session *session, cli_conversation *conversation, c
 void cli_conversation_drop(cli_conversation *conversation, size_t count); /* the messages from there on */
 /* The ids up to where the answer begins. */
 int cli_conversation_ids(cli_session *session, rung_model *model, const cli_conversation *conversation, cli_ids *out);
+/* Says that the template is not there, or why it refuses, and returns the exit code. */
+int cli_fail_template(const cli_session *session, rung_status status);
 void cli_conversation_free(cli_conversation *conversation);
 
 #endif

@@ -59,19 +59,17 @@ const cli_command cli_commands[CLI_COMMANDS] = {
     [CLI_PERPLEXITY] =
         {"perplexity", "perplexity of a text",
          "Cuts the text into windows of -c tokens; what is left over at the end is not read. Each window begins anew,\n"
-         "with the begin token in place of its first one where the vocabulary has texts begin so. Scored are the "
-         "tokens\n"
-         "of its second half: of c tokens the positions c/2 to c-2 foretell the one behind them. Printed is the "
-         "exponential\n"
-         "of the mean of -ln p, and one standard error. That is how llama.cpp's tool counts, which wants two windows.",
+         "with the begin token in place of its first one where the vocabulary has texts begin so. Scored are the\n"
+         "tokens of its second half: of c tokens the positions c/2 to c-2 foretell the one behind them. Printed is\n"
+         "the exponential of the mean of -ln p, and one standard error. That is how llama.cpp's tool counts, which wants two windows.",
          "rung perplexity -m model.gguf -f text.txt -c 512\n"
          "rung perplexity -m model.gguf -f text.txt --quant exact --kv f32 --json"},
     [CLI_CHAT] =
         {"chat", "interactive conversation",
          "Reads messages from standard input, one a line, and streams the answers. A line that ends with \\ goes on\n"
-         "in the next one; lines between two lines of three double quotes are one message. Ctrl-C ends an answer,\n"
-         "a second one the program. /reset begins anew, /system TEXT does so with another system prompt, /quit ends.\n"
-         "What was said stays in memory: only what is new is read.",
+         "in the next one; lines between two lines of three double quotes are one message, also where it begins with\n"
+         "a slash. Ctrl-C ends an answer, a second one the program. /reset begins anew, /system TEXT does so with\n"
+         "another system prompt, /quit ends. Only what is new is read. With --json an object for each answer.",
          "rung chat -m model.gguf --system \"You answer briefly.\"\n"
          "printf 'Hello\\nAnd again\\n' | rung chat -m model.gguf --temp 0"},
     [CLI_COMPILE] = {"compile", "writes a compiled file",
@@ -212,13 +210,13 @@ const cli_flag cli_flags[] = {
     {INSPECT, 0, "--fused", NULL, CLI_SWITCH, .value = NULL, PLACE(fused), .doc = "what was fused, what nearly and why not"},
     {INSPECT, 0, "--check", NULL, CLI_SWITCH, .value = NULL, PLACE(check), .doc = "look for NaN and infinity in every tensor"},
 
-    {GRAPHS | ENVIRONMENT, 0, "--threads", "-t", CLI_COUNT, "N", PLACE(threads), .lo = 1, .hi = 1024, .doc = "most threads; default: what this process may use well"},
-    {GRAPHS, 0, "--device", NULL, CLI_CHOICE, "cpu|ref", "cuda|cuda:0|cuda:1", PLACE(device), .standard = "cpu", .doc = "what runs the model; ref is the slow reference"},
-    {GRAPHS, 0, "--precision", NULL, CLI_CHOICE, "f32", "f16|bf16|mixed", PLACE(precision), .standard = "f32", .doc = "of activations"},
-    {GRAPHS, 0, "--quant", NULL, CLI_CHOICE, "fast|exact", PLACE(quant), .standard = "fast", .doc = "meet quantised weights with 8-bit activations, or with f32"},
+    {OPENS | ENVIRONMENT, 0, "--threads", "-t", CLI_COUNT, "N", PLACE(threads), .lo = 1, .hi = 1024, .doc = "most threads; default: what this process may use well"},
+    {OPENS, 0, "--device", NULL, CLI_CHOICE, "cpu|ref", "cuda|cuda:0|cuda:1", PLACE(device), .standard = "cpu", .doc = "what runs the model; ref is the slow reference"},
+    {OPENS, 0, "--precision", NULL, CLI_CHOICE, "f32", "f16|bf16|mixed", PLACE(precision), .standard = "f32", .doc = "of activations"},
+    {OPENS, 0, "--quant", NULL, CLI_CHOICE, "fast|exact", PLACE(quant), .standard = "fast", .doc = "meet quantised weights with 8-bit activations, or with f32"},
     {OPENS, 0, "--no-map", NULL, CLI_SWITCH, .value = NULL, PLACE(no_map), .doc = "read the file into memory instead of mapping it"},
-    {STORES, 0, "--memory", NULL, CLI_BYTES, "BYTES", PLACE(memory), .doc = "budget, e.g. 512M; default: what the system leaves"},
-    {STORES, 0, "--trace", NULL, CLI_TEXT, "FILE", PLACE(trace), .doc = "write a trace for Perfetto or chrome://tracing; default: RUNG_TRACE"},
+    {STORES | TOKENIZE, 0, "--memory", NULL, CLI_BYTES, "BYTES", PLACE(memory), .doc = "budget, e.g. 512M; default: what the system leaves"},
+    {STORES | TOKENIZE, 0, "--trace", NULL, CLI_TEXT, "FILE", PLACE(trace), .doc = "write a trace for Perfetto or chrome://tracing; default: RUNG_TRACE"},
     {EVERY, 0, "--json", NULL, CLI_SWITCH, .value = NULL, PLACE(json), .doc = "one JSON object per result"},
     {EVERY, 0, "--verbose", "-v", CLI_SWITCH, .value = NULL, PLACE(verbose), .doc = "say more on standard error"},
     {EVERY, 0, "--quiet", "-q", CLI_SWITCH, .value = NULL, PLACE(quiet), .doc = "nothing on standard error but errors"},
@@ -226,7 +224,7 @@ const cli_flag cli_flags[] = {
     {EVERY, 0, "--version", NULL, CLI_SWITCH, .value = NULL, PLACE(version), .doc = "the version"},
 
     /* Known by name, there in a later version. */
-    {0, GRAPHS, "--no-compile", NULL, CLI_SWITCH, .value = NULL},
+    {0, OPENS, "--no-compile", NULL, CLI_SWITCH, .value = NULL},
 };
 /* clang-format on */
 const int cli_flag_count = (int)(sizeof cli_flags / sizeof cli_flags[0]);
