@@ -61,7 +61,8 @@ const cli_command cli_commands[CLI_COMMANDS] = {
          "Cuts the text into windows of -c tokens; what is left over at the end is not read. Each window begins anew,\n"
          "with the begin token in place of its first one where the vocabulary has texts begin so. Scored are the\n"
          "tokens of its second half: of c tokens the positions c/2 to c-2 foretell the one behind them. Printed is\n"
-         "the exponential of the mean of -ln p, and one standard error. That is how llama.cpp's tool counts, which wants two windows.",
+         "the exponential of the mean of -ln p, and one standard error. That is how llama.cpp's tool counts, which "
+         "wants two windows.",
          "rung perplexity -m model.gguf -f text.txt -c 512\n"
          "rung perplexity -m model.gguf -f text.txt --quant exact --kv f32 --json"},
     [CLI_CHAT] =
