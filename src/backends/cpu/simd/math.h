@@ -106,6 +106,14 @@ RUNG_INLINE vf vf_exp2_below(vf y) {
   const vf f = _mm512_reduce_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   return vf_scale(vf_exp2_small(f), vf_round(y));
 }
+/* The same within 2^-13, for what is rounded to bf16 next; exact where y is whole. */
+RUNG_INLINE vf vf_exp2_coarse(vf y) {
+  const vf f = _mm512_reduce_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  vf p = vf_set1(0x1.c2a20ep-5f);
+  p = vf_fma(p, f, vf_set1(0x1.f00c4ep-3f));
+  p = vf_fma(p, f, vf_set1(0x1.62f5fap-1f));
+  return vf_scale(vf_fma(p, f, vf_set1(1)), vf_round(y));
+}
 #else
 RUNG_INLINE vf vf_exp2_below(vf y) {
   const vf least = vf_set1(-126), z = vf_max(least, y), n = vf_round(z);
