@@ -2,6 +2,7 @@
  * Little-endian numbers, whatever the machine; texts and blocks with their length before them. */
 #include "base/bytes.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 void rung_put(rung_text *out, uint64_t value, int bytes) {
@@ -20,6 +21,12 @@ void rung_put_string(rung_text *out, const char *text) { rung_put_bytes(out, tex
 void rung_put_hash(rung_text *out, rung_hash hash) {
   rung_put(out, hash.low, 8);
   rung_put(out, hash.high, 8);
+}
+
+void rung_put_front(rung_text *out, const rung_front *front, uint64_t head) {
+  rung_text_add(out, front->letters, sizeof front->letters);
+  rung_put(out, (uint64_t)front->version, 8);
+  rung_put(out, head, 8);
 }
 
 rung_bytes rung_bytes_of(const void *data, uint64_t bytes) {
@@ -66,4 +73,16 @@ rung_hash rung_get_hash(rung_bytes *in) {
   hash.low = rung_get(in, 8);
   hash.high = rung_get(in, 8);
   return hash;
+}
+
+rung_status rung_get_front(rung_bytes *in, const rung_front *front, rung_error *error, uint64_t *out_head) {
+  const uint8_t *letters;
+  if (rung_bytes_left(in) < RUNG_FRONT_BYTES || !take(in, sizeof front->letters, &letters) ||
+      memcmp(letters, front->letters, sizeof front->letters) != 0)
+    return rung_fail(error, RUNG_CORRUPT_FILE, "this is no %s", front->what);
+  const uint64_t version = rung_get(in, 8);
+  *out_head = rung_get(in, 8);
+  if (version == (uint64_t)front->version) return RUNG_OK;
+  return rung_fail(error, RUNG_UNSUPPORTED, "%s: version %" PRIu64 ", this library reads %d", front->what, version,
+                   front->version);
 }

@@ -43,8 +43,9 @@ typedef struct rung_region {
   rung_memory_class class_;
   bool heap;
 } rung_region;
-/* What classes packed and weights will soon reserve: sizes go into a sum, and the sum is one mapping that the regions
- * are cut out of, so that large pages serve many of them. Without page calls nothing happens. */
+/* What classes packed and weights will soon reserve: sizes go into a sum, and the first such region makes one mapping of
+ * the sum that they are cut out of, so that large pages serve many of them. A sum of 0 ends that, and what nobody took is
+ * given back. Without page calls nothing happens. */
 void rung_region_expect(rung_host *host, uint64_t bytes, uint64_t *sum);
 void rung_region_expected(rung_host *host, uint64_t sum);
 rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_class class_, size_t bytes,

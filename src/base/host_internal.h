@@ -14,6 +14,7 @@ void rung_system_advise_pages(const rung_allocator *allocator, void *p, size_t b
  * false for other allocators, or if there are no addresses. What is taken is released like any other range. */
 typedef struct rung_huge {
   uint8_t *next, *end;
+  size_t expected; /* length of the mapping that the next region of such a class makes; 0: none */
 } rung_huge;
 bool rung_system_start_huge(const rung_allocator *allocator, rung_huge *huge, size_t bytes);
 void *rung_system_take_huge(rung_huge *huge, size_t bytes); /* NULL: not so much is left */

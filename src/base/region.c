@@ -52,11 +52,10 @@ void rung_region_expect(rung_host *host, uint64_t bytes, uint64_t *sum) {
 }
 
 void rung_region_expected(rung_host *host, uint64_t sum) {
-  if (!sum || sum >= SIZE_MAX || !rung_host_has_pages(host)) return;
   rung_host_lock(host);
   rung_huge *huge = rung_host_huge(host);
-  if ((size_t)(huge->end - huge->next) < sum)
-    (void)rung_system_start_huge(rung_host_allocator(host), huge, (size_t)sum); /* else each is reserved alone */
+  rung_system_finish_huge(huge);
+  huge->expected = sum < SIZE_MAX && rung_host_has_pages(host) ? (size_t)sum : 0;
   rung_host_unlock(host);
 }
 
@@ -65,7 +64,11 @@ static void *reserve(const rung_region *region) {
   void *p = NULL;
   if (wants_huge(region->class_)) {
     rung_host_lock(region->host);
-    p = rung_system_take_huge(rung_host_huge(region->host), region->reserved);
+    rung_huge *huge = rung_host_huge(region->host);
+    const size_t expected = huge->expected;
+    huge->expected = 0;
+    if (expected) (void)rung_system_start_huge(allocator, huge, expected); /* else each is reserved alone */
+    p = rung_system_take_huge(huge, region->reserved);
     rung_host_unlock(region->host);
   }
   return p ? p : allocator->reserve(allocator->self, region->reserved);

@@ -57,7 +57,7 @@ rung_allocator rung_system_allocator(void) {
 
 void rung_system_finish_huge(rung_huge *huge) {
   if (huge->next != huge->end) (void)munmap(huge->next, (size_t)(huge->end - huge->next));
-  *huge = (rung_huge){NULL, NULL};
+  *huge = (rung_huge){NULL, NULL, 0};
 }
 
 /* Readable and writable at once: pages are taken when they are touched, a large one only if all of it may be. */
@@ -70,7 +70,7 @@ bool rung_system_start_huge(const rung_allocator *allocator, rung_huge *huge, si
   if (before) (void)munmap(p, before);
   if (behind) (void)munmap(p + before + bytes, behind);
   rung_system_finish_huge(huge);
-  *huge = (rung_huge){p + before, p + before + bytes};
+  *huge = (rung_huge){p + before, p + before + bytes, 0};
   (void)madvise(huge->next, bytes, MADV_HUGEPAGE);
   return true;
 }

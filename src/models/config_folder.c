@@ -250,13 +250,8 @@ rung_status rung_folder_family(const rung_folder *folder, rung_error *error, con
   RUNG_TRY(get_text(folder, "model_type", -1, error, type, sizeof type));
   *out_family = rung_family_of_type(type);
   if (*out_family) return RUNG_OK;
-  char known[256] = "";
-  size_t used = 0;
-  for (size_t i = 0; rung_family_at(i); i++) {
-    const char *other = rung_family_at(i)->model_type;
-    const int n = other ? snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", other) : 0;
-    if (n > 0 && used + (size_t)n < sizeof known) used += (size_t)n;
-  }
+  char known[256];
+  rung_family_names(true, known, sizeof known);
   for (char *p = type; *p; p++) *p = *p < 0x20 || *p > 0x7E ? '?' : *p;
   return rung_fail(error, RUNG_UNSUPPORTED, "config.json: model_type \"%s\" is not supported; there are: %s", type,
                    known);

@@ -81,12 +81,8 @@ rung_status rung_gguf_family(const rung_gguf *gguf, rung_error *error, const run
   RUNG_TRY(rung_gguf_get_text(gguf, "general.architecture", error, &name));
   const rung_family *family = rung_family_find(name.data, (size_t)name.length);
   if (!family) {
-    char known[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; rung_family_at(i); i++) {
-      const int n = snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", rung_family_at(i)->architecture);
-      if (n > 0 && used + (size_t)n < sizeof known) used += (size_t)n;
-    }
+    char known[256];
+    rung_family_names(false, known, sizeof known);
     return rung_fail(error, RUNG_UNSUPPORTED, "architecture \"%.*s\" is not supported; there are: %s",
                      (int)(name.length < 64 ? name.length : 64), name.data, known);
   }

@@ -7,8 +7,8 @@
 #include "models/generator.h"
 #include "runtime/state_save.h"
 
-enum { VERSION = 1, FRONT = 24, HASH = 16 };
-static const char magic[8] = {'r', 'u', 'n', 'g', 't', 'e', 'x', 't'};
+enum { HASH = 16 };
+static const rung_front file_front = {{'r', 'u', 'n', 'g', 't', 'e', 'x', 't'}, "saved conversation", 1};
 
 /* Nothing waits to be read. */
 static void rest(rung_sequence *s) {
@@ -59,6 +59,15 @@ rung_status rung_generator_truncate(rung_generator *g, int32_t slot, int64_t len
   return RUNG_OK;
 }
 
+/* Needs no room, so that it cannot fail for want of memory. */
+rung_status rung_generator_reset(rung_generator *g, int32_t slot) {
+  RUNG_TRY(rung_slot_check(g, slot));
+  RUNG_TRY(rung_state_truncate(g->state, slot, 0, &g->error));
+  cut(&g->sequence[slot], 0);
+  rest(&g->sequence[slot]);
+  return RUNG_OK;
+}
+
 rung_status rung_generator_copy(rung_generator *g, int32_t to, int32_t from, int64_t length) {
   RUNG_TRY(rung_slot_check(g, to));
   RUNG_TRY(rung_slot_check(g, from));
@@ -105,9 +114,7 @@ static rung_status write_head(rung_generator *g, const rung_sequence *s, rung_wr
   rung_text_init(&text, g->host);
   rung_text_init(&front, g->host);
   put_head(g, s, &text);
-  for (size_t i = 0; i < sizeof magic; i++) rung_put(&front, (uint8_t)magic[i], 1);
-  rung_put(&front, VERSION, 8);
-  rung_put(&front, text.length, 8);
+  rung_put_front(&front, &file_front, text.length);
   rung_status status = rung_text_status(&text, &g->error);
   if (!status) {
     rung_put_hash(&text, rung_hash_bytes(text.data, text.length));
@@ -167,13 +174,8 @@ static bool ids_below(const uint8_t *list, uint64_t count, int32_t least, int64_
 static rung_status read_head(rung_generator *g, const rung_map *map, saved *out) {
   rung_error *error = &g->error;
   rung_bytes in = rung_bytes_of(map->data, map->size);
-  if (map->size < FRONT || memcmp(map->data, magic, sizeof magic) != 0)
-    return rung_fail(error, RUNG_CORRUPT_FILE, "this is no saved conversation");
-  rung_get(&in, 8);
-  const uint64_t version = rung_get(&in, 8), bytes = rung_get(&in, 8);
-  if (version != VERSION)
-    return rung_fail(error, RUNG_UNSUPPORTED, "saved conversation: version %" PRIu64 ", this library reads %d", version,
-                     VERSION);
+  uint64_t bytes;
+  RUNG_TRY(rung_get_front(&in, &file_front, error, &bytes));
   if (rung_bytes_left(&in) < HASH || bytes > rung_bytes_left(&in) - HASH)
     return rung_fail(error, RUNG_CORRUPT_FILE, "saved conversation: the file ends too early");
   rung_bytes head = rung_bytes_of(in.at, bytes), sum = rung_bytes_of(in.at + bytes, HASH);

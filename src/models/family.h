@@ -158,7 +158,8 @@ typedef struct rung_family {
 } rung_family;
 const rung_family *rung_family_find(const char *architecture, size_t length);
 const rung_family *rung_family_of_type(const char *model_type);
-const rung_family *rung_family_at(size_t index); /* NULL past the end */
+/* Names of all of them, for messages: as config.json has them if `types`, else as GGUF files do. */
+void rung_family_names(bool types, char *out, size_t bytes);
 
 /* Keys that decoders share; what they do not name is as Llama has it: norms before each half, SwiGLU. */
 rung_status rung_configure_transformer(const rung_metadata *meta, rung_config *config, rung_error *error);

@@ -51,14 +51,14 @@ typedef struct rung_sample_step {
   bool before_gathering; /* works on the row */
 } rung_sample_step;
 
-extern const rung_sample_step rung_step_bias, rung_step_own, rung_step_penalties, rung_step_dry,
-    rung_step_sigma; /* sample_row.c */
-extern const rung_sample_step rung_step_top_k, rung_step_typical, rung_step_top_p, rung_step_min_p,
-    rung_step_xtc; /* sample.c: the chain without the draw, and the draw's random number. */
+/* sample_row.c */
+extern const rung_sample_step rung_step_bias, rung_step_own, rung_step_penalties, rung_step_dry, rung_step_sigma;
+/* sample_set.c */
+extern const rung_sample_step rung_step_top_k, rung_step_typical, rung_step_top_p, rung_step_min_p, rung_step_xtc;
+
+/* sample.c: the chain without the draw, and the draw's random number. */
 RUNG_CHECKED rung_status rung_sampler_race(const rung_sampler *sampler, const rung_sample_input *input, void *scratch,
                                            rung_error *error, rung_race *out_race, double *out_uniform);
-
-/* sample_set.c */
 
 /* sample_set.c */
 void rung_race_gather(rung_race *race); /* all that are left, unless it was done */

@@ -189,14 +189,6 @@ rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t
   return RUNG_OK;
 }
 
-rung_status rung_generator_reset(rung_generator *g, int32_t slot) {
-  RUNG_TRY(rung_slot_check(g, slot));
-  rung_sequence *s = &g->sequence[slot];
-  s->pending.count = s->read = s->held.count = s->plain = 0;
-  s->live = false;
-  return rung_state_truncate(g->state, slot, 0, &g->error);
-}
-
 void rung_generator_pause(rung_generator *g, int32_t slot) {
   if (g && slot >= 0 && slot < g->options.sequences) g->sequence[slot].live = false;
 }

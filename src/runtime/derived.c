@@ -184,7 +184,7 @@ static rung_status weight_root(const rung_sources *sources, const rung_plan *pla
 static size_t table_bytes(uint32_t roots) { return sizeof(rung_table) + roots * sizeof(rung_table_root); }
 
 /* Forms lie side by side in large pages. Those that exist already, or are mapped from a file, are counted too: that
- * costs addresses only. */
+ * costs addresses, for as long as the table is being made and only if one is packed. */
 static void expect_forms(rung_host *host, const rung_plan *plan) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < plan->forms; i++) rung_region_expect(host, plan->form[i].bytes, &sum);
@@ -209,6 +209,7 @@ rung_status rung_table_make(const rung_sources *sources, const rung_program *pro
     else if (root->kind == RUNG_ROOT_WEIGHT && root->read)
       status = weight_root(sources, plan, root->index, error, &table->root[i]);
   }
+  rung_region_expected(sources->derived->host, 0);
   if (status) {
     rung_table_release(table);
     return status;

@@ -11,8 +11,8 @@
 #include "runtime/runtime.h"
 #include "runtime/state_save.h"
 
-enum { VERSION = 1, ROWS = RUNG_KV_BLOCK, PIECE = 1 << 20, HASH = 16, FRONT = 24 };
-static const char magic[8] = {'r', 'u', 'n', 'g', 's', 't', 'a', 't'};
+enum { ROWS = RUNG_KV_BLOCK, PIECE = 1 << 20, HASH = 16 };
+static const rung_front file_front = {{'r', 'u', 'n', 'g', 's', 't', 'a', 't'}, "saved state", 1};
 
 /* What a file holds: every sequence and the dense states, or one sequence. */
 typedef struct cut {
@@ -98,9 +98,7 @@ static rung_status put_head(const rung_state *s, const cut *part, sink *to) {
   rung_text_init(&text, s->host);
   rung_text_init(&front, s->host);
   head(s, part, &text);
-  for (size_t i = 0; i < sizeof magic; i++) rung_put(&front, (uint8_t)magic[i], 1);
-  rung_put(&front, VERSION, 8);
-  rung_put(&front, text.length, 8);
+  rung_put_front(&front, &file_front, text.length);
   rung_status status = rung_text_status(&text, to->error);
   if (!status) status = rung_text_status(&front, to->error);
   if (!status) status = put(to, front.data, front.length);
@@ -264,14 +262,9 @@ static rung_status read_lengths(reader *r, rung_bytes *in) {
 static rung_status read_head(reader *r) {
   const rung_state *s = r->s;
   rung_bytes front = rung_bytes_of(r->at, (uint64_t)(r->limit - r->at));
-  if (rung_bytes_left(&front) < FRONT || memcmp(r->at, magic, sizeof magic) != 0)
-    return rung_fail(r->error, RUNG_CORRUPT_FILE, "this is no saved state");
-  rung_get(&front, 8);
-  const uint64_t version = rung_get(&front, 8), bytes = rung_get(&front, 8);
-  if (version != VERSION)
-    return rung_fail(r->error, RUNG_UNSUPPORTED, "saved state: version %" PRIu64 ", this library reads %d", version,
-                     VERSION);
-  r->at += FRONT;
+  uint64_t bytes;
+  RUNG_TRY(rung_get_front(&front, &file_front, r->error, &bytes));
+  r->at += RUNG_FRONT_BYTES;
   const uint8_t *data;
   RUNG_TRY(take(r, bytes, true, &data));
   rung_bytes in = rung_bytes_of(data, bytes);
