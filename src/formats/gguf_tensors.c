@@ -2,6 +2,7 @@
  * GGUF tensor directory: types, shapes, places; all sizes checked for wrap-around and against the file. */
 #include <inttypes.h>
 
+#include "base/sort.h"
 #include "formats/gguf_internal.h"
 #include "ir/type.h"
 
@@ -177,28 +178,9 @@ static rung_status place_data(rung_gguf *gguf, const gguf_cursor *c) {
 
 /* ---- overlap: in order of offset each tensor must end before the next begins */
 
-static bool before(const rung_gguf *gguf, uint32_t a, uint32_t b) {
-  return gguf->tensors[a].offset < gguf->tensors[b].offset;
-}
-
-/* Heap sort: no extra memory, no bad case, and qsort may allocate behind our back. */
-static void sift(const rung_gguf *gguf, uint32_t *order, size_t root, size_t n) {
-  for (size_t child; (child = 2 * root + 1) < n; root = child) {
-    if (child + 1 < n && before(gguf, order[child], order[child + 1])) child++;
-    if (!before(gguf, order[root], order[child])) return;
-    const uint32_t swap = order[root];
-    order[root] = order[child];
-    order[child] = swap;
-  }
-}
-static void sort_by_offset(const rung_gguf *gguf, uint32_t *order, size_t n) {
-  for (size_t i = n / 2; i-- > 0;) sift(gguf, order, i, n);
-  for (size_t last = n; last-- > 1;) {
-    const uint32_t swap = order[0];
-    order[0] = order[last];
-    order[last] = swap;
-    sift(gguf, order, 0, last);
-  }
+static bool before(const void *gguf, const void *a, const void *b) {
+  const rung_gguf_tensor *tensors = ((const rung_gguf *)gguf)->tensors;
+  return tensors[*(const uint32_t *)a].offset < tensors[*(const uint32_t *)b].offset;
 }
 
 static rung_status check_pair(const rung_gguf *gguf, size_t low, size_t high, rung_error *error) {
@@ -220,7 +202,7 @@ static rung_status check_overlap(const rung_gguf *gguf, rung_error *error) {
   uint32_t *order = (uint32_t *)rung_host_array(gguf->host, n, sizeof *order);
   if (!order) return rung_fail(error, RUNG_OUT_OF_MEMORY, "no memory to sort %zu tensors", n);
   for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
-  sort_by_offset(gguf, order, n);
+  rung_sort(order, n, sizeof *order, before, gguf);
   rung_status status = RUNG_OK;
   for (size_t i = 1; i < n && !status; i++) status = check_pair(gguf, order[i - 1], order[i], error);
   rung_host_free(gguf->host, RUNG_MEMORY_host, order, n * sizeof *order);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "models/sample_steps.h"
 
 #define AT(field) offsetof(rung_sample_options, field)
@@ -49,26 +50,11 @@ const rung_sample_step rung_step_own = {
 
 /* ---- numbers in order */
 
-static void sift_down(int64_t *heap, int64_t at, int64_t count) {
-  const int64_t value = heap[at];
-  for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-    if (child + 1 < count && heap[child + 1] > heap[child]) child++;
-    if (heap[child] <= value) break;
-    heap[at] = heap[child];
-    at = child;
-  }
-  heap[at] = value;
+static bool is_less(const void *self, const void *a, const void *b) {
+  (void)self;
+  return *(const int64_t *)a < *(const int64_t *)b;
 }
-
-static void sort(int64_t *data, int64_t count) {
-  for (int64_t at = count / 2; at-- > 0;) sift_down(data, at, count);
-  for (int64_t n = count; n-- > 1;) {
-    const int64_t last = data[n];
-    data[n] = data[0];
-    data[0] = last;
-    sift_down(data, 0, n);
-  }
-}
+static void sort(int64_t *data, int64_t count) { rung_sort(data, (size_t)count, sizeof *data, is_less, NULL); }
 
 /* How many of the text's last ids count. */
 static int64_t window(const rung_race *r, int64_t last_n) {
@@ -134,25 +120,13 @@ rung_status rung_breakers_add(rung_breakers *b, const int32_t *ids, size_t count
   return RUNG_OK;
 }
 
-static void sift_breaker(rung_breaker *heap, size_t at, size_t count) {
-  const rung_breaker value = heap[at];
-  for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-    if (child + 1 < count && heap[child + 1].head > heap[child].head) child++;
-    if (heap[child].head <= value.head) break;
-    heap[at] = heap[child];
-    at = child;
-  }
-  heap[at] = value;
+static bool has_lower_head(const void *self, const void *a, const void *b) {
+  (void)self;
+  return ((const rung_breaker *)a)->head < ((const rung_breaker *)b)->head;
 }
 
 void rung_breakers_order(rung_breakers *b) {
-  for (size_t at = b->count / 2; at-- > 0;) sift_breaker(b->breaker, at, b->count);
-  for (size_t n = b->count; n-- > 1;) {
-    const rung_breaker last = b->breaker[n];
-    b->breaker[n] = b->breaker[0];
-    b->breaker[0] = last;
-    sift_breaker(b->breaker, 0, n);
-  }
+  rung_sort(b->breaker, b->count, sizeof *b->breaker, has_lower_head, NULL);
 }
 
 /* The first breaker of a head, or b->count. */

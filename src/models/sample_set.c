@@ -4,6 +4,7 @@
  * the end, so that the draw does not depend on how the tokens left were found. */
 #include <math.h>
 
+#include "base/sort.h"
 #include "models/sample_steps.h"
 
 #define AT(field) offsetof(rung_sample_options, field)
@@ -266,15 +267,9 @@ int32_t rung_race_best(rung_race *r) {
   return best->id;
 }
 
-static void sift_id(rung_candidate *heap, int64_t at, int64_t count) {
-  const rung_candidate c = heap[at];
-  for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-    if (child + 1 < count && heap[child + 1].id > heap[child].id) child++;
-    if (heap[child].id <= c.id) break;
-    heap[at] = heap[child];
-    at = child;
-  }
-  heap[at] = c;
+static bool has_lower_id(const void *self, const void *a, const void *b) {
+  (void)self;
+  return ((const rung_candidate *)a)->id < ((const rung_candidate *)b)->id;
 }
 
 /* Rising ids. What came from a filter alone is in order already; what is left of top-k or top-p is small as a rule. */
@@ -283,11 +278,7 @@ static void order_by_id(rung_race *r) {
   bool ordered = true;
   for (int64_t i = 1; i < r->count && ordered; i++) ordered = data[i - 1].id < data[i].id;
   if (ordered) return;
-  for (int64_t at = r->count / 2; at-- > 0;) sift_id(data, at, r->count);
-  for (int64_t n = r->count; n-- > 1;) {
-    swap(&data[0], &data[n]);
-    sift_id(data, 0, n);
-  }
+  rung_sort(data, (size_t)r->count, sizeof *data, has_lower_id, NULL);
 }
 
 /* Nothing is left out but what is below the floor, so the row itself is walked and no set is needed. */

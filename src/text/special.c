@@ -2,6 +2,10 @@
  * Special tokens: a sorted list, narrowed byte by byte as the text is read. */
 #include "text/special.h"
 
+#include <string.h>
+
+#include "base/sort.h"
+
 enum { LONGEST = 1024 }; /* bounds the work per byte of text */
 
 bool rung_special_is(const rung_vocab *vocab, uint32_t id) {
@@ -9,32 +13,12 @@ bool rung_special_is(const rung_vocab *vocab, uint32_t id) {
   return type == RUNG_TOKEN_CONTROL || type == RUNG_TOKEN_UNKNOWN || type == RUNG_TOKEN_USER_DEFINED;
 }
 
-static int compare(const rung_special_entry *a, const rung_special_entry *b) {
+static bool before(const void *self, const void *left, const void *right) {
+  (void)self;
+  const rung_special_entry *a = left, *b = right;
   const int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
-  if (order) return order;
-  if (a->length != b->length) return a->length > b->length ? 1 : -1;
-  return a->order > b->order ? 1 : -1;
-}
-
-/* Heap sort: in place, no recursion, no bad cases. */
-static void sift(rung_special_entry *entries, uint32_t at, uint32_t count) {
-  const rung_special_entry entry = entries[at];
-  for (uint32_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-    if (child + 1 < count && compare(&entries[child + 1], &entries[child]) > 0) child++;
-    if (compare(&entries[child], &entry) <= 0) break;
-    entries[at] = entries[child];
-    at = child;
-  }
-  entries[at] = entry;
-}
-static void sort(rung_special_entry *entries, uint32_t count) {
-  for (uint32_t i = count / 2; i-- > 0;) sift(entries, i, count);
-  for (uint32_t n = count; n-- > 1;) {
-    const rung_special_entry last = entries[n];
-    entries[n] = entries[0];
-    entries[0] = last;
-    sift(entries, 0, n);
-  }
+  if (order) return order < 0;
+  return a->length != b->length ? a->length < b->length : a->order < b->order;
 }
 
 /* The entries are there: brings them into order. */
@@ -43,7 +27,7 @@ static rung_status index_entries(rung_special *special, rung_error *error) {
     if (special->entries[i].length > LONGEST)
       return rung_fail(error, RUNG_UNSUPPORTED, "tokens[%d]: a special token of %u bytes, at most %d are supported",
                        (int)special->entries[i].id, special->entries[i].length, (int)LONGEST);
-  sort(special->entries, special->count);
+  rung_sort(special->entries, special->count, sizeof *special->entries, before, NULL);
   for (uint32_t i = 0; i < special->count; i++) special->first[(uint8_t)special->entries[i].text[0] + 1]++;
   for (int b = 0; b < 256; b++) special->first[b + 1] += special->first[b];
   return RUNG_OK;
