@@ -4,11 +4,9 @@
  * scripts/oracle/tiny_families.py wrote the models and the numbers, and compares them with llama.cpp. */
 #define _GNU_SOURCE
 #include <math.h>
-#include <rung/model.h>
-#include <unistd.h>
 
-#include "../test.h"
 #include "bits.h"
+#include "folder_world.h"
 #include "formats/npy.h"
 
 #define FAMILIES RUNG_SOURCE_DIR "/tests/models/tiny/families/"
@@ -20,29 +18,6 @@ static const struct {
                 {"smollm3", false},      {"phi3", false},          {"phi3-long", false},    {"phi3-window", false},
                 {"qwen3moe", false},     {"qwen3moe-quants", true}};
 enum { MAX_IDS = 64, CONTEXT = 256 };
-
-typedef struct world {
-  rung_host *host;
-  rung_device *device;
-  rung_model *model;
-  rung_error error;
-} world;
-
-static rung_status open_world(world *w, const char *device, const char *path, rung_quant quant) {
-  *w = (world){0};
-  rung_model_options options = rung_model_options_default();
-  options.quant = quant;
-  const rung_source source = rung_source_path(path);
-  RUNG_TRY(rung_host_create(NULL, &w->error, &w->host));
-  RUNG_TRY(rung_device_create(w->host, device, NULL, &w->error, &w->device));
-  return rung_model_open(w->device, &source, &options, &w->error, &w->model);
-}
-
-static void close_world(world *w) {
-  rung_model_release(w->model);
-  rung_device_release(w->device);
-  rung_host_release(w->host);
-}
 
 static int32_t read_ids(int32_t *out) {
   FILE *f = fopen(FAMILIES "prompt.ids", "r");
@@ -82,7 +57,7 @@ static void compare(const char *device, const char *variant, const char *file, r
   char path[1200];
   world w;
   snprintf(path, sizeof path, FAMILIES "%s%s", variant, file);
-  const rung_status status = open_world(&w, device, path, quant);
+  const rung_status status = open_world(&w, device, path, quant, RUNG_SOURCE_MAP);
   CHECK_OK(status);
   if (status) fprintf(stderr, "  %s: %s\n", path, w.error.message);
   snprintf(path, sizeof path, FAMILIES "%s/logits.npy", variant);
@@ -125,7 +100,7 @@ static void test_fast(void) { compare("cpu", "qwen3moe-quants", "/model.gguf", R
 static void test_long_context(void) {
   float *logits[3];
   world w;
-  CHECK_OK(open_world(&w, "cpu", FAMILIES "phi3-long", RUNG_QUANT_EXACT));
+  CHECK_OK(open_world(&w, "cpu", FAMILIES "phi3-long", RUNG_QUANT_EXACT, RUNG_SOURCE_MAP));
   static const int64_t contexts[] = {64, 65, CONTEXT};
   for (int i = 0; i < 3; i++) {
     logits[i] = calloc(40 * 61, sizeof(float));
@@ -159,42 +134,8 @@ static void test_bits(void) {
 
 /* ---- configurations that are refused, each by naming the key */
 
-static char scratch[64];
-
-/* config.json of a variant with the first `from` replaced by `to`; the weights are that folder's. */
-static rung_status try_config(const char *variant, const char *from, const char *to, rung_error *out_error) {
-  char path[1200], text[4096] = "", changed[8192], link[256];
-  snprintf(path, sizeof path, FAMILIES "%s/config.json", variant);
-  FILE *f = fopen(path, "r");
-  if (f) {
-    CHECK(fread(text, 1, sizeof text - 1, f) > 0);
-    fclose(f);
-  }
-  const char *at = strstr(text, from);
-  CHECK(at != NULL);
-  if (!at) return RUNG_OK;
-  snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-  snprintf(link, sizeof link, "%s/config.json", scratch);
-  f = fopen(link, "w");
-  CHECK(f && fputs(changed, f) >= 0);
-  if (f) fclose(f);
-  snprintf(path, sizeof path, FAMILIES "%s/model.safetensors", variant);
-  snprintf(link, sizeof link, "%s/model.safetensors", scratch);
-  unlink(link);
-  CHECK(symlink(path, link) == 0);
-  world w;
-  const rung_status status = open_world(&w, "ref", scratch, RUNG_QUANT_EXACT);
-  *out_error = w.error;
-  close_world(&w);
-  return status;
-}
-
 static void test_configurations(void) {
-  static const struct {
-    const char *variant, *from, *to;
-    rung_status status;
-    const char *says;
-  } cases[] = {
+  static const config_change changes[] = {
       {"qwen2", "\"use_sliding_window\": false", "\"use_sliding_window\": true", RUNG_UNSUPPORTED,
        "use_sliding_window"},
       {"qwen2", "\"silu\"", "\"gelu\"", RUNG_UNSUPPORTED, "hidden_act \"gelu\""},
@@ -230,14 +171,7 @@ static void test_configurations(void) {
       {"phi3", "\"sliding_window\": null", "\"partial_rotary_factor\": 1.5", RUNG_UNSUPPORTED, "partial_rotary_factor"},
       {"phi3", "\"sliding_window\": null", "\"sliding_window\": -3", RUNG_CORRUPT_FILE, "sliding_window is -3"},
   };
-  for (size_t i = 0; i < RUNG_COUNT(cases); i++) {
-    rung_error error = {0};
-    const rung_status status = try_config(cases[i].variant, cases[i].from, cases[i].to, &error);
-    CHECK_STATUS(status, cases[i].status);
-    CHECK(strstr(error.message, cases[i].says) != NULL);
-    if (status != cases[i].status || !strstr(error.message, cases[i].says))
-      fprintf(stderr, "  %s: %s -> %s: %s\n", cases[i].variant, cases[i].from, cases[i].to, error.message);
-  }
+  check_changes(FAMILIES, "", changes, RUNG_COUNT(changes));
 }
 
 /* ---- opening and running, with each call that can fail failing once */
@@ -282,21 +216,13 @@ static void test_faults(void) {
 }
 
 int main(void) {
-  const char *folder = getenv("TMPDIR");
-  snprintf(scratch, sizeof scratch, "%s/rung-families-XXXXXX", folder && strlen(folder) < 32 ? folder : "/tmp");
-  if (!mkdtemp(scratch)) return 1;
+  if (!begin_scratch()) return 1;
   RUN(test_numbers);
   RUN(test_fast);
   RUN(test_long_context);
   RUN(test_bits);
   RUN(test_configurations);
   RUN(test_faults);
-  char path[256];
-  static const char *const names[] = {"config.json", "model.safetensors"};
-  for (size_t i = 0; i < RUNG_COUNT(names); i++) {
-    snprintf(path, sizeof path, "%s/%s", scratch, names[i]);
-    unlink(path);
-  }
-  rmdir(scratch);
+  end_scratch();
   return TEST_END();
 }

@@ -4,41 +4,16 @@
  * the folders and the numbers. */
 #define _GNU_SOURCE
 #include <math.h>
-#include <rung/model.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "../test.h"
+#include "folder_world.h"
 #include "formats/npy.h"
+
+#define TINY RUNG_SOURCE_DIR "/tests/models/tiny/"
 
 static const char *const families[] = {"llama", "gemma3"};
 static const char *const forms[] = {"f32", "f16", "bf16", "shards"};
 enum { MAX_IDS = 64 };
-
-typedef struct world {
-  rung_host *host;
-  rung_device *device;
-  rung_model *model;
-  rung_error error;
-} world;
-
-static rung_status open_world(world *w, const char *device, const char *path, rung_source_mode mode) {
-  *w = (world){0};
-  rung_model_options options = rung_model_options_default();
-  options.quant = RUNG_QUANT_EXACT;
-  rung_source source = rung_source_path(path);
-  source.mode = mode;
-  RUNG_TRY(rung_host_create(NULL, &w->error, &w->host));
-  RUNG_TRY(rung_device_create(w->host, device, NULL, &w->error, &w->device));
-  return rung_model_open(w->device, &source, &options, &w->error, &w->model);
-}
-
-static void close_world(world *w) {
-  rung_model_release(w->model);
-  rung_device_release(w->device);
-  if (w->host) CHECK_EQ_I64(rung_host_memory(w->host).weights, 0);
-  rung_host_release(w->host);
-}
 
 static int32_t read_ids(const char *family, int32_t *out) {
   char path[1200];
@@ -95,7 +70,8 @@ static void check_numbers(const char *device) {
     for (size_t i = 0; i < RUNG_COUNT(forms); i++) {
       world w;
       snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-%s", families[f], forms[i]);
-      const rung_status status = open_world(&w, device, path, i % 2 ? RUNG_SOURCE_COPY : RUNG_SOURCE_MAP);
+      const rung_status status =
+          open_world(&w, device, path, RUNG_QUANT_EXACT, i % 2 ? RUNG_SOURCE_COPY : RUNG_SOURCE_MAP);
       CHECK_OK(status);
       if (status)
         fprintf(stderr, "  %s\n", w.error.message);
@@ -117,7 +93,7 @@ static void test_ways(void) {
     char path[1200];
     world w;
     snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny%s", ways[i]);
-    CHECK_OK(open_world(&w, "ref", path, RUNG_SOURCE_MAP));
+    CHECK_OK(open_world(&w, "ref", path, RUNG_QUANT_EXACT, RUNG_SOURCE_MAP));
     const rung_source source = rung_source_path(path);
     rung_weights *weights = NULL;
     CHECK_OK(rung_weights_open(w.host, &source, NULL, &w.error, &weights));
@@ -127,10 +103,12 @@ static void test_ways(void) {
     close_world(&w);
   }
   world w;
-  CHECK_STATUS(open_world(&w, "ref", RUNG_SOURCE_DIR "/tests/models/tiny", RUNG_SOURCE_MAP), RUNG_NOT_FOUND);
+  CHECK_STATUS(open_world(&w, "ref", RUNG_SOURCE_DIR "/tests/models/tiny", RUNG_QUANT_EXACT, RUNG_SOURCE_MAP),
+               RUNG_NOT_FOUND);
   CHECK(strstr(w.error.message, "config.json") != NULL);
   close_world(&w);
-  CHECK_STATUS(open_world(&w, "ref", RUNG_SOURCE_DIR "/tests/models/tiny/llama-f32/model.safetensors", RUNG_SOURCE_MAP),
+  CHECK_STATUS(open_world(&w, "ref", RUNG_SOURCE_DIR "/tests/models/tiny/llama-f32/model.safetensors", RUNG_QUANT_EXACT,
+                          RUNG_SOURCE_MAP),
                RUNG_UNSUPPORTED);
   CHECK(strstr(w.error.message, "folder") != NULL);
   close_world(&w);
@@ -138,59 +116,8 @@ static void test_ways(void) {
 
 /* ---- configurations that are refused, each by naming the key */
 
-static char scratch[64];
-
-static void write_file(const char *name, const char *text, size_t bytes) {
-  char path[256];
-  snprintf(path, sizeof path, "%s/%s", scratch, name);
-  FILE *f = fopen(path, "wb");
-  CHECK(f && fwrite(text, 1, bytes, f) == bytes);
-  if (f) fclose(f);
-}
-
-static char *read_text(const char *path, size_t *out_bytes) {
-  FILE *f = fopen(path, "rb");
-  enum { MOST = 1 << 20 };
-  char *text = calloc(1, MOST);
-  *out_bytes = f && text ? fread(text, 1, MOST - 2, f) : 0;
-  if (f) fclose(f);
-  return text;
-}
-
-/* config.json of a tiny folder with the first `from` replaced by `to`; the weights are that folder's. */
-static rung_status try_config(const char *family, const char *from, const char *to, rung_error *out_error) {
-  char path[1200], link[256];
-  size_t bytes;
-  snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-f32/config.json", family);
-  char *text = read_text(path, &bytes);
-  char *at = strstr(text, from);
-  CHECK(at != NULL);
-  if (at) {
-    char *changed = calloc(1, bytes + strlen(to) + 1);
-    memcpy(changed, text, (size_t)(at - text));
-    strcpy(changed + (at - text), to);
-    strcat(changed, at + strlen(from));
-    write_file("config.json", changed, strlen(changed));
-    free(changed);
-  }
-  free(text);
-  snprintf(path, sizeof path, RUNG_SOURCE_DIR "/tests/models/tiny/%s-f32/model.safetensors", family);
-  snprintf(link, sizeof link, "%s/model.safetensors", scratch);
-  unlink(link);
-  CHECK(symlink(path, link) == 0);
-  world w;
-  const rung_status status = open_world(&w, "ref", scratch, RUNG_SOURCE_MAP);
-  *out_error = w.error;
-  close_world(&w);
-  return status;
-}
-
 static void test_configurations(void) {
-  static const struct {
-    const char *family, *from, *to;
-    rung_status status;
-    const char *says;
-  } cases[] = {
+  static const config_change changes[] = {
       {"llama", "\"llama\"", "\"mistral\"", RUNG_UNSUPPORTED, "\"mistral\" is not supported; there are: llama"},
       {"llama", "\"llama\"", "7", RUNG_TYPE_MISMATCH, "model_type is a number, expected a string"},
       {"llama", "\"model_type\": \"llama\",", "", RUNG_NOT_FOUND, "model_type is missing"},
@@ -245,18 +172,12 @@ static void test_configurations(void) {
       {"gemma3", "\"sliding_window\": 8,", "", RUNG_NOT_FOUND, "sliding_window is missing"},
       {"gemma3", "\"head_dim\": 16", "\"head_dim\": 0", RUNG_CORRUPT_FILE, "head_dim is 0"},
   };
-  for (size_t i = 0; i < RUNG_COUNT(cases); i++) {
-    rung_error error = {0};
-    const rung_status status = try_config(cases[i].family, cases[i].from, cases[i].to, &error);
-    CHECK_STATUS(status, cases[i].status);
-    CHECK(strstr(error.message, cases[i].says) != NULL);
-    if (status != cases[i].status || !strstr(error.message, cases[i].says))
-      fprintf(stderr, "  %s -> %s: %s\n", cases[i].from, cases[i].to, error.message);
-  }
+  check_changes(TINY, "-f32", changes, RUNG_COUNT(changes));
   rung_error error;
-  CHECK_OK(try_config("llama", "\"rope_theta\": 10000.0", "\"rope_parameters\": {\"rope_theta\": 10000.0}", &error));
-  CHECK_OK(
-      try_config("llama", "\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}", &error));
+  CHECK_OK(try_config(TINY "llama-f32", "\"rope_theta\": 10000.0", "\"rope_parameters\": {\"rope_theta\": 10000.0}",
+                      &error));
+  CHECK_OK(try_config(TINY "llama-f32", "\"rope_scaling\": null",
+                      "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}", &error));
 }
 
 /* ---- the format aligns nothing: one blank in the header puts every tensor at an odd offset */
@@ -284,7 +205,7 @@ static void check_odd(const char *family, const char *form) {
   static const char *const devices[] = {"cpu", "ref"};
   for (size_t d = 0; d < RUNG_COUNT(devices); d++) {
     world w;
-    const rung_status status = open_world(&w, devices[d], scratch, RUNG_SOURCE_MAP);
+    const rung_status status = open_world(&w, devices[d], scratch, RUNG_QUANT_EXACT, RUNG_SOURCE_MAP);
     CHECK_OK(status);
     if (!status) compare(&w, devices[d], family, form);
     close_world(&w);
@@ -332,21 +253,13 @@ static void test_faults(void) {
 }
 
 int main(void) {
-  const char *folder = getenv("TMPDIR");
-  snprintf(scratch, sizeof scratch, "%s/rung-folders-XXXXXX", folder && strlen(folder) < 32 ? folder : "/tmp");
-  if (!mkdtemp(scratch)) return 1;
+  if (!begin_scratch()) return 1;
   RUN(test_numbers_cpu);
   RUN(test_numbers_ref);
   RUN(test_ways);
   RUN(test_configurations);
   RUN(test_odd_offsets);
   RUN(test_faults);
-  char path[256];
-  static const char *const names[] = {"config.json", "model.safetensors"};
-  for (size_t i = 0; i < RUNG_COUNT(names); i++) {
-    snprintf(path, sizeof path, "%s/%s", scratch, names[i]);
-    unlink(path);
-  }
-  rmdir(scratch);
+  end_scratch();
   return TEST_END();
 }

@@ -184,8 +184,9 @@ static int command(talk *t, const char *text, bool *out_end) {
   }
   if (strncmp(text, system, sizeof system - 1) == 0) return begin(t, text + sizeof system - 1);
   if (strcmp(text, "/reset") == 0) {
-    char *kept =
-        t->said.count && strcmp(t->said.message[0].role, "system") == 0 ? strdup(t->said.message[0].text.data) : NULL;
+    const bool has_system = t->said.count && strcmp(t->said.message[0].role, "system") == 0;
+    char *kept = has_system ? strdup(t->said.message[0].text.data) : NULL;
+    if (has_system && !kept) return cli_refuse(t->s, CLI_NO_MEMORY, "out of memory for the system prompt");
     const int code = begin(t, kept);
     free(kept);
     return code;
