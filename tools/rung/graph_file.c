@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "formats/onnx/onnx.h"
 #include "formats/safetensors.h"
 #include "formats/sections.h"
 #include "prompt.h"
@@ -36,17 +37,48 @@ int cli_recognise(const cli_session *s, cli_file *out) {
     *out = CLI_FILE_COMPILED;
   else if (dot && strcmp(dot, ".safetensors") == 0)
     *out = CLI_FILE_SAFETENSORS;
-  else if (dot && strcmp(dot, ".onnx") == 0)
-    return cli_refuse(s, CLI_UNSUPPORTED, "%s: %s files are not supported yet", path, dot);
+  else if ((dot && strcmp(dot, ".onnx") == 0) || rung_onnx_recognise((const uint8_t *)head, got))
+    *out = CLI_FILE_GRAPH;
   else
-    return cli_refuse(s, CLI_BAD_FILE,
-                      "%s: neither a GGUF file nor a model folder nor a text graph (which begins with \"rung 1\")",
-                      path);
+    return cli_refuse(
+        s, CLI_BAD_FILE,
+        "%s: neither a GGUF file nor a model folder nor ONNX nor a text graph (which begins with \"rung 1\")", path);
   return CLI_OK;
 }
 
-int cli_read_graph(cli_session *s, rung_graph **out_graph) {
+/* Everything that is missing goes to standard error, a line each. */
+static int read_onnx(cli_session *s, rung_graph **out_graph, rung_weights **out_weights, rung_view **out_view) {
+  const rung_source source = cli_source(s);
+  rung_onnx model = {0};
+  rung_text missing;
+  rung_text_init(&missing, s->host);
+  rung_status status = rung_onnx_open(s->host, &source, NULL, &missing, &s->error, &model);
+  if (missing.length) fwrite(missing.data, 1, missing.length, stderr);
+  rung_text_finish(&missing);
+  if (status) return cli_fail(s, CLI_ON_FILE, status, NULL);
+  *out_graph = model.graph;
+  *out_weights = model.weights;
+  status = rung_view_create(model.weights, &s->error, out_view);
+  return status ? cli_fail(s, CLI_ON_FILE, status, NULL) : CLI_OK;
+}
+
+static bool is_text(const char *path) {
+  char head[5] = {0};
+  FILE *file = fopen(path, "rb");
+  const size_t got = file ? fread(head, 1, sizeof head, file) : 0;
+  if (file) fclose(file);
+  return got == sizeof head && memcmp(head, "rung ", 5) == 0;
+}
+
+int cli_read_graph(cli_session *s, rung_graph **out_graph, rung_weights **out_weights, rung_view **out_view) {
   cli_bytes text;
+  *out_graph = NULL;
+  *out_weights = NULL;
+  *out_view = NULL;
+  if (!is_text(s->options->model)) {
+    if (!s->options->weights) return read_onnx(s, out_graph, out_weights, out_view);
+    return cli_refuse(s, CLI_USAGE, "--weights is for text graphs; %s has weights of its own", s->options->model);
+  }
   int code = cli_read_file(s, s->options->model, &text);
   if (!code) {
     const rung_status status = rung_graph_parse(s->host, text.data, text.bytes, &s->error, out_graph);
@@ -56,7 +88,7 @@ int cli_read_graph(cli_session *s, rung_graph **out_graph) {
       code = cli_refuse(s, cli_exit_code(CLI_ON_FILE, status), "%s: %s", s->options->model, s->error.message);
   }
   free(text.data);
-  return code;
+  return code ? code : cli_open_weights(s, out_weights, out_view);
 }
 
 /* The flag that names symbols. */

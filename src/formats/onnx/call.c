@@ -162,8 +162,12 @@ rung_dim onnx_declared(const onnx_call *c, uint32_t result, int axis) {
   return none;
 }
 
+rung_dim onnx_largest(const onnx_call *c) {
+  return onnx_dim(c, c->imp->options->largest ? c->imp->options->largest : ONNX_LARGEST);
+}
 rung_dim onnx_bind(onnx_call *c, rung_value scalar, rung_dim bound) {
-  return onnx_failed(c) ? (rung_dim){0} : rung_build_bind(c->g, scalar, NULL, bound);
+  if (onnx_failed(c)) return (rung_dim){0};
+  return rung_build_bind(c->g, scalar, NULL, bound.id ? bound : onnx_largest(c));
 }
 
 bool onnx_dims_in(onnx_call *c, uint32_t i, const rung_dim *bound, rung_dim_list *out) {

@@ -132,15 +132,6 @@ void onnx_build_clip(onnx_call *c) {
 void onnx_build_where(onnx_call *c);
 void onnx_build_where(onnx_call *c) { c->out[0] = rung_build_where(c->g, c->in[0], c->in[1], c->in[2]); }
 
-void onnx_build_cast(onnx_call *c);
-void onnx_build_cast(onnx_call *c) {
-  rung_type to;
-  if (!onnx_element_type(c, onnx_int(c, "to", 0), &to)) return;
-  c->out[0] = onnx_cast(c, c->in[0], to);
-}
-void onnx_build_cast_like(onnx_call *c);
-void onnx_build_cast_like(onnx_call *c) { c->out[0] = onnx_cast(c, c->in[0], onnx_type(c, c->in[1])->type); }
-
 void onnx_build_dropout(onnx_call *c);
 void onnx_build_dropout(onnx_call *c) {
   double training = 0, ratio = 0.5;

@@ -179,7 +179,8 @@ void onnx_build_loop(onnx_call *c) {
     for (uint32_t i = 0; i < n; i++)
       for (int axis = 0; axis < v[i].inside.rank; axis++) {
         if (!v[i].open[axis] || round == 0) continue;
-        const rung_dim bound = onnx_declared(c, i, axis);
+        rung_dim bound = onnx_declared(c, i, axis);
+        if (!bound.id) bound = onnx_largest(c);
         v[i].inside.extent[axis] = rung_dims_make_symbol(c->g->dims, NULL, bound);
         if (!v[i].inside.extent[axis].id)
           onnx_refuse(c, c->g->dims->failure, "no symbol for a carried extent: %s", c->g->dims->reason);
@@ -212,6 +213,7 @@ void onnx_build_loop(onnx_call *c) {
       attrs.trip = known.dim[0];
     else
       attrs.trip = onnx_declared(c, n, 0);
+    if (!attrs.trip.id) attrs.trip = onnx_largest(c);
   }
   take_results(c, rung_build_loop(c->g, trip, start, s.body->g, values, n + s.body->captures, &attrs), 0);
 }

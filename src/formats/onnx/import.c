@@ -10,8 +10,6 @@
 #include "formats/onnx/functions.h"
 #include "formats/onnx/tensors.h"
 
-enum { LARGEST = 65536 };
-
 /* ---- failing */
 
 rung_status onnx_fail(onnx_import *imp, rung_status status, const char *format, ...) {
@@ -266,7 +264,7 @@ static void identifier(onnx_name name, char out[64]) {
 }
 
 static rung_dim open_extent(onnx_import *imp, const onnx_value *v, int axis) {
-  const int64_t largest = imp->options->largest ? imp->options->largest : LARGEST;
+  const int64_t largest = imp->options->largest ? imp->options->largest : ONNX_LARGEST;
   char name[96], text[64];
   if (v->dim[axis].param.length && !onnx_name_is(v->dim[axis].param, "?")) {
     identifier(v->dim[axis].param, name);

@@ -16,7 +16,7 @@ typedef struct onnx_scope onnx_scope;
 typedef struct onnx_body onnx_body;
 typedef struct onnx_call onnx_call;
 
-enum { ONNX_MAX_INPUTS = 1024, ONNX_MAX_KNOWN = 1024 };
+enum { ONNX_MAX_INPUTS = 1024, ONNX_MAX_KNOWN = 1024, ONNX_LARGEST = 65536 };
 
 typedef struct onnx_row {
   const char *domain, *name;
@@ -158,8 +158,9 @@ bool onnx_scalar_known(onnx_call *call, rung_value v, double *out);
 bool onnx_dims_known(onnx_call *call, rung_value v, rung_dim_list *out);
 /* Element `index` of an integer vector (or the scalar), as an i64 scalar of the graph. */
 rung_value onnx_element(onnx_call *call, rung_value v, int64_t index);
-/* A symbol that gets the value of an integer scalar; `bound` {0}: what the file declares for result 0's axis, if it
- * does. */
+/* The bound of sizes that nothing else bounds. */
+rung_dim onnx_largest(const onnx_call *call);
+/* A symbol that gets the value of an integer scalar, at most `bound` ({0}: the one of sizes that nothing bounds). */
 rung_dim onnx_bind(onnx_call *call, rung_value scalar, rung_dim bound);
 /* Elements of an integer vector as dimensions, bound at run time where they are not known. */
 bool onnx_dims_in(onnx_call *call, uint32_t i, const rung_dim *bound, rung_dim_list *out);

@@ -22,7 +22,8 @@ typedef struct rung_onnx_pin {
 typedef struct rung_onnx_options {
   const rung_onnx_pin *pin;
   size_t pins;
-  int64_t largest; /* of dimensions that the file leaves open; 0: 65536 */
+  int64_t largest; /* of dimensions that the file leaves open, and of sizes found at run time that nothing bounds; 0:
+                    * 65536 */
 } rung_onnx_options;
 
 typedef struct rung_onnx {

@@ -86,7 +86,7 @@ void onnx_build_cumsum(onnx_call *c) {
   const rung_cumsum_attrs attrs = {.axis = onnx_axis(c, (int64_t)axis, onnx_rank(c, c->in[0])),
                                    .exclusive = onnx_int(c, "exclusive", 0) != 0,
                                    .reverse = onnx_int(c, "reverse", 0) != 0};
-  c->out[0] = onnx_op(c, &rung_op_cumsum, c->in[0], &attrs);
+  c->out[0] = onnx_op(c, c->row->op, c->in[0], &attrs);
 }
 
 void onnx_build_top_k(onnx_call *c);

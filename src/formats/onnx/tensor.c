@@ -32,13 +32,13 @@ static const struct {
              {"complex128", -1, 0},
              {"bfloat16", RUNG_TYPE_BF16, INT32S},
              {"float8e4m3fn", RUNG_TYPE_F8E4M3, INT32S},
-             {"float8e4m3fnuz", -1, INT32S},
+             {"float8e4m3fnuz", RUNG_TYPE_F8E4M3FNUZ, INT32S},
              {"float8e5m2", RUNG_TYPE_F8E5M2, INT32S},
-             {"float8e5m2fnuz", -1, INT32S},
+             {"float8e5m2fnuz", RUNG_TYPE_F8E5M2FNUZ, INT32S},
              {"uint4", RUNG_TYPE_U4, INT32S},
              {"int4", RUNG_TYPE_I4, INT32S},
              {"float4e2m1", RUNG_TYPE_F4E2M1, INT32S},
-             {"float8e8m0", -1, INT32S},
+             {"float8e8m0", RUNG_TYPE_F8E8M0, INT32S},
              {"uint2", RUNG_TYPE_U2, INT32S},
              {"int2", RUNG_TYPE_I2, INT32S}};
 
