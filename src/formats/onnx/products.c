@@ -213,14 +213,20 @@ void onnx_build_conv_transpose(onnx_call *c) {
 
 /* ---- pooling */
 
+/* Row-major places of pictures [.., h, w] as column-major ones. */
+static rung_value column_major(onnx_call *c, rung_value x, rung_value at) {
+  const rung_value h = rung_build_extent(c->g, onnx_extent(c, x, 2), RUNG_TYPE_I64),
+                   w = rung_build_extent(c->g, onnx_extent(c, x, 3), RUNG_TYPE_I64);
+  const rung_value size = rung_build_mul(c->g, h, w), inside = rung_build_mod(c->g, at, size);
+  const rung_value column = rung_build_mul(c->g, rung_build_mod(c->g, inside, w), h);
+  return rung_build_add(c->g, rung_build_sub(c->g, at, inside),
+                        rung_build_add(c->g, column, rung_build_div(c->g, inside, w)));
+}
+
 void onnx_build_pool(onnx_call *c);
 void onnx_build_pool(onnx_call *c) {
   onnx_window w;
   if (!onnx_window_read(c, &w, onnx_rank(c, c->in[0]) - 2, NULL)) return;
-  if (onnx_wants(c, 1)) {
-    onnx_refuse(c, RUNG_UNSUPPORTED, "the indices of the largest");
-    return;
-  }
   const bool max = c->row->op == &rung_op_max_pool;
   /* Padding made apart would count as elements of the mean. */
   const rung_value x = onnx_window_same(c, c->in[0], &w, max ? -(double)INFINITY : 0);
@@ -236,6 +242,13 @@ void onnx_build_pool(onnx_call *c) {
   onnx_window_list(&attrs.pad_before, w.axes, w.before);
   onnx_window_list(&attrs.pad_after, w.axes, w.after);
   c->out[0] = onnx_op(c, c->row->op, x, &attrs);
+  if (!onnx_wants(c, 1) || !max) return;
+  if (x.id != c->in[0].id) {
+    onnx_refuse(c, RUNG_UNSUPPORTED, "indices with automatic padding of an open extent");
+    return;
+  }
+  c->out[1] = onnx_op(c, &rung_op_argmax_pool, x, &attrs);
+  if (onnx_int(c, "storage_order", 0) && w.axes == 2) c->out[1] = column_major(c, x, c->out[1]);
 }
 
 void onnx_build_global_pool(onnx_call *c);

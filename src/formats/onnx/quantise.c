@@ -175,19 +175,8 @@ void onnx_build_dequantize(onnx_call *c) {
   c->out[0] = onnx_cast(c, rung_build_mul(c->g, onnx_cast(c, v, number), scale), type);
 }
 
-/* u8 with 0 as one of its levels: y = round(x / scale) + zero. */
 void onnx_build_dynamic_quantize(onnx_call *c);
 void onnx_build_dynamic_quantize(onnx_call *c) {
-  const rung_value x = c->in[0], zero = onnx_scalar(c, x, 0), top = onnx_scalar(c, x, 255);
-  const rung_reduce_attrs all = {.keep = false};
-  const rung_value low = rung_build_min(c->g, onnx_op(c, &rung_op_reduce_min, x, &all), zero);
-  const rung_value high = rung_build_max(c->g, onnx_op(c, &rung_op_reduce_max, x, &all), zero);
-  const rung_value scale = rung_build_div(c->g, rung_build_sub(c->g, high, low), top);
-  rung_value point = rung_build_round(c->g, rung_build_neg(c->g, rung_build_div(c->g, low, scale)));
-  point = onnx_op3(c, &rung_op_clip, point, zero, top, NULL);
-  rung_value y = rung_build_add(c->g, rung_build_round(c->g, rung_build_div(c->g, x, scale)), point);
-  y = onnx_op3(c, &rung_op_clip, y, zero, top, NULL);
-  c->out[0] = onnx_cast(c, y, RUNG_TYPE_U8);
-  c->out[1] = scale;
-  c->out[2] = onnx_cast(c, point, RUNG_TYPE_U8);
+  const rung_node *node = rung_graph_append(c->g, &rung_op_dynamic_quantize, c->in, 1, NULL, NULL, 0);
+  for (uint32_t i = 0; node && i < 3; i++) c->out[i] = rung_node_result(c->g, node, i);
 }

@@ -61,7 +61,7 @@ void onnx_build_softmax(onnx_call *c);
 void onnx_build_softmax(onnx_call *c) {
   int axis;
   const rung_value x = coerced(c, &axis);
-  const rung_axis_attrs attrs = {axis};
+  const rung_axis_attrs attrs = {axis == onnx_rank(c, x) - 1 ? -1 : axis}; /* as patterns write it */
   uncoerced(c, onnx_op(c, c->row->op, x, &attrs));
 }
 void onnx_build_hardmax(onnx_call *c);
