@@ -27,7 +27,7 @@ from models import cache_root, locked, say
 ROOT = Path(__file__).resolve().parent.parent
 FAILING = ROOT / "tests/onnx/failing.txt"
 KINDS = ["node", "simple", "pytorch-converted", "pytorch-operator", "light"]
-FORMAT = "3"  # of what make() writes
+FORMAT = "4"  # of what make() writes
 
 
 # ---- making the cases (inside the environment, which has onnx and numpy)

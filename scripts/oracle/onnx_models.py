@@ -86,6 +86,8 @@ def path_of(name):
 def run_rung(tool, model, feeds, repeat):
     with tempfile.TemporaryDirectory() as folder:
         command = [str(tool), "run", "-m", str(model), "-o", folder + "/out", "--json", "--repeat", str(repeat)]
+        if "sr" in feeds:  # Silero squeezes an axis if it is 1, and has a graph for each rate: both must be known
+            command += ["--bind", "input_1=%d" % feeds["input"].shape[1]]
         for name, value in feeds.items():
             np.save("%s/%s.npy" % (folder, name), np.ascontiguousarray(value))
             command += ["-i", "%s=%s/%s.npy" % (name, folder, name)]

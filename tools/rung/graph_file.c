@@ -46,22 +46,6 @@ int cli_recognise(const cli_session *s, cli_file *out) {
   return CLI_OK;
 }
 
-/* Everything that is missing goes to standard error, a line each. */
-static int read_onnx(cli_session *s, rung_graph **out_graph, rung_weights **out_weights, rung_view **out_view) {
-  const rung_source source = cli_source(s);
-  rung_onnx model = {0};
-  rung_text missing;
-  rung_text_init(&missing, s->host);
-  rung_status status = rung_onnx_open(s->host, &source, NULL, &missing, &s->error, &model);
-  if (missing.length) fwrite(missing.data, 1, missing.length, stderr);
-  rung_text_finish(&missing);
-  if (status) return cli_fail(s, CLI_ON_FILE, status, NULL);
-  *out_graph = model.graph;
-  *out_weights = model.weights;
-  status = rung_view_create(model.weights, &s->error, out_view);
-  return status ? cli_fail(s, CLI_ON_FILE, status, NULL) : CLI_OK;
-}
-
 static bool is_text(const char *path) {
   char head[5] = {0};
   FILE *file = fopen(path, "rb");
@@ -76,7 +60,7 @@ int cli_read_graph(cli_session *s, rung_graph **out_graph, rung_weights **out_we
   *out_weights = NULL;
   *out_view = NULL;
   if (!is_text(s->options->model)) {
-    if (!s->options->weights) return read_onnx(s, out_graph, out_weights, out_view);
+    if (!s->options->weights) return cli_read_onnx(s, out_graph, out_weights, out_view);
     return cli_refuse(s, CLI_USAGE, "--weights is for text graphs; %s has weights of its own", s->options->model);
   }
   int code = cli_read_file(s, s->options->model, &text);
@@ -126,6 +110,7 @@ static int bind_one(const cli_session *s, const rung_graph *graph, const char *i
 int cli_bind_symbols(const cli_session *s, const rung_graph *graph, cli_symbols *out) {
   for (int i = 0; i < RUNG_MAX_SYMBOLS; i++) out->value[i] = RUNG_UNBOUND;
   for (int i = 0; i < s->options->bindings.count; i++) {
+    if (cli_is_pinned(s, s->options->bindings.item[i])) continue;
     const int code = bind_one(s, graph, s->options->bindings.item[i], out);
     if (code) return code;
   }

@@ -204,6 +204,47 @@ void onnx_build_attention(onnx_call *c) {
   if (!onnx_failed(c)) c->out[0] = onnx_rank(c, c->in[0]) == 3 ? onnx_join_heads(c, y) : y;
 }
 
+/* ---- attention whose scores and weights go through graphs of one input */
+
+static rung_value modified(onnx_call *c, const char *name, rung_value x) {
+  const onnx_attr *a = onnx_attr_find(c, name);
+  if (!a || !a->g) return x;
+  if (a->g->inputs != 1 || a->g->outputs != 1)
+    onnx_refuse(c, RUNG_CORRUPT_FILE, "%s must have one input and one output", name);
+  onnx_scope *s = onnx_failed(c) ? NULL : onnx_scope_create(c->imp, c->scope, c->scope->body, a->g);
+  if (!s) return x;
+  for (uint32_t i = 0; i < a->g->tensors && !c->imp->status; i++)
+    (void)onnx_bind_name(s, a->g->tensor[i].name, onnx_tensor_value(s, &a->g->tensor[i], a->g->tensor[i].name));
+  (void)onnx_bind_name(s, a->g->input[0].name, x);
+  if (onnx_import_nodes(s, a->g->node, a->g->nodes)) return x;
+  const rung_value y = onnx_look_up(s, a->g->output[0].name);
+  if (!y.id) onnx_refuse(c, RUNG_CORRUPT_FILE, "nothing gives the output of %s", name);
+  return y.id ? y : x;
+}
+
+void onnx_build_flex_attention(onnx_call *c);
+void onnx_build_flex_attention(onnx_call *c) {
+  attention h;
+  if (onnx_rank(c, c->in[0]) != 4 || !read_heads(c, &h)) {
+    if (!onnx_failed(c)) onnx_refuse(c, RUNG_SHAPE_MISMATCH, "operands must have 4 axes");
+    return;
+  }
+  rung_type precision = h.type == RUNG_TYPE_F64 ? RUNG_TYPE_F64 : RUNG_TYPE_F32;
+  if (onnx_int(c, "softmax_precision", 0) && !onnx_element_type(c, onnx_int(c, "softmax_precision", 0), &precision))
+    return;
+  const rung_value root = rung_build_scalar(c->g, h.type, sqrt(h.scale));
+  const rung_matmul_attrs keys = {.transpose_b = true, .type = h.type}, values = {.type = precision};
+  const rung_value k = onnx_repeat_heads(c, h.k, h.groups), v = onnx_repeat_heads(c, h.v, h.groups);
+  rung_value x = onnx_op2(c, &rung_op_matmul, rung_build_mul(c->g, h.q, root), rung_build_mul(c->g, k, root), &keys);
+  const rung_axis_attrs last = {-1};
+  x = onnx_cast(c, modified(c, "score_mod", onnx_cast(c, x, precision)), precision);
+  x = onnx_op(c, &rung_op_softmax, x, &last);
+  x = onnx_cast(c, modified(c, "prob_mod", x), precision);
+  if (onnx_failed(c)) return;
+  c->out[0] =
+      onnx_cast(c, onnx_op2(c, &rung_op_matmul, x, onnx_cast(c, v, precision), &values), onnx_type(c, h.v)->type);
+}
+
 /* ---- rotary positions */
 
 void onnx_build_rotary(onnx_call *c);

@@ -64,8 +64,14 @@ int onnx_axis(onnx_call *c, int64_t axis, int rank) {
 /* ---- operands */
 
 /* The input of the model that a value comes from, for a caller that may pin it. */
+static const char *symbol_of(const rung_dims *dims, rung_dim d) {
+  for (uint32_t i = 0; i < dims->symbols; i++)
+    if ((dims->node[d.id].symbols >> i & 1) && !dims->symbol[i].made) return dims->symbol[i].name;
+  return NULL;
+}
 static const char *root_input(const onnx_body *b, uint32_t value, int depth) {
   const rung_node *node = rung_graph_producer(b->g, value);
+  if (node->op == &rung_op_extent) return symbol_of(b->g->dims, ((const rung_extent_attrs *)node->attrs)->value);
   if (node->op == &rung_op_input) {
     if (!b->outer) return ((const rung_input_attrs *)node->attrs)->name;
     for (uint32_t i = 0; i < b->captures; i++)
@@ -78,6 +84,8 @@ static const char *root_input(const onnx_body *b, uint32_t value, int depth) {
   }
   return NULL;
 }
+
+const char *onnx_root(const onnx_call *c, rung_value v) { return root_input(c->scope->body, v.id, 0); }
 
 const onnx_constant *onnx_constant_in(onnx_call *c, uint32_t i) {
   if (onnx_failed(c) || !onnx_has(c, i)) return NULL;

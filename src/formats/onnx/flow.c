@@ -78,6 +78,24 @@ static void share_captures(onnx_call *c, sub *a, sub *b) {
     (void)onnx_capture(c->imp, a->body, b->body->outside[i]);
 }
 
+/* Results of different ranks have no type: which branch it is must be known. */
+static bool ranks_differ(onnx_call *c, sub *yes, sub *no) {
+  for (uint32_t i = 0; i < yes->graph->outputs && i < no->graph->outputs; i++) {
+    const rung_value a = result_of(c, yes, i), b = result_of(c, no, i);
+    if (!a.id || !b.id) return true;
+    const int ranks[2] = {rung_build_type(yes->body->g, a)->rank, rung_build_type(no->body->g, b)->rank};
+    if (ranks[0] == ranks[1]) continue;
+    const char *name = onnx_root(c, c->in[0]);
+    if (name)
+      onnx_refuse(c, RUNG_NOT_FOUND, "its branches have results of %d and %d axes; which is taken depends on: %s",
+                  ranks[0], ranks[1], name);
+    else
+      onnx_refuse(c, RUNG_UNSUPPORTED, "its branches have results of %d and %d axes", ranks[0], ranks[1]);
+    return true;
+  }
+  return onnx_failed(c);
+}
+
 void onnx_build_if(onnx_call *c);
 void onnx_build_if(onnx_call *c) {
   double known;
@@ -99,6 +117,7 @@ void onnx_build_if(onnx_call *c) {
   for (uint32_t i = 0; i < yes.body->captures && !onnx_failed(c); i++)
     (void)onnx_capture(c->imp, no.body, yes.body->outside[i]);
   if (!fill(c, &no)) return;
+  if (ranks_differ(c, &yes, &no)) return;
   finish(c, &yes, 0, yes.graph->outputs);
   finish(c, &no, 0, no.graph->outputs);
   share_captures(c, &yes, &no);

@@ -272,6 +272,11 @@ static rung_dim open_extent(onnx_import *imp, const onnx_value *v, int axis) {
     identifier(v->name, text);
     snprintf(name, sizeof name, "%.40s_%d", text, axis);
   }
+  for (size_t i = 0; i < imp->options->pins; i++) {
+    const rung_onnx_pin *pin = &imp->options->pin[i];
+    if (strcmp(pin->name, name) == 0 && pin->value.type == RUNG_TYPE_I64 && pin->value.rank == 0)
+      return rung_graph_constant_dim(imp->graph, *(const int64_t *)pin->value.data);
+  }
   return rung_graph_symbol(imp->graph, name, 1, largest);
 }
 
@@ -299,9 +304,8 @@ static rung_status import_input(onnx_scope *s, const onnx_value *v) {
                      onnx_show(v->name).text);
   rung_dim extent[RUNG_MAX_RANK];
   for (int axis = 0; axis < v->rank; axis++)
-    extent[axis] = v->dim[axis].known && !(v->dim[axis].value == 0 && !v->dim[axis].param.length && axis == 0 && false)
-                       ? rung_graph_constant_dim(imp->graph, v->dim[axis].value)
-                       : open_extent(imp, v, axis);
+    extent[axis] =
+        v->dim[axis].known ? rung_graph_constant_dim(imp->graph, v->dim[axis].value) : open_extent(imp, v, axis);
   const rung_value value = rung_graph_input(imp->graph, name, type, v->rank, extent);
   if (rung_graph_status(imp->graph))
     return onnx_fail(imp, rung_graph_status(imp->graph), "input \"%s\": %s", onnx_show(v->name).text,

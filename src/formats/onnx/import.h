@@ -149,6 +149,8 @@ const onnx_constant *onnx_constant_of(onnx_import *imp, onnx_body *body, rung_va
 const onnx_symbolic *onnx_symbolic_of(onnx_import *imp, onnx_body *body, rung_value value, uint32_t *out_count);
 /* The constant integers of operand i; refused (to be pinned) if they are not constant. Lists of any length. */
 bool onnx_constant_ints(onnx_call *call, uint32_t i, rung_i64_list *out);
+/* The input of the model, or the symbol, that a value depends on; NULL: none is found. */
+const char *onnx_root(const onnx_call *call, rung_value v);
 const onnx_constant *onnx_constant_in(onnx_call *call, uint32_t i); /* refuses */
 bool onnx_constant_scalar(onnx_call *call, uint32_t i, double *out);
 /* A number known now, without refusing. */

@@ -376,7 +376,8 @@ static void cut_axis(onnx_call *c, const cut *k, rung_dim extent, rung_dim *star
     if (k->step > 1) count = rung_graph_dim(c->g, RUNG_DIM_FLOORDIV, count, onnx_dim(c, k->step));
   } else {
     if (!k->start.id || !k->end.id) {
-      onnx_refuse(c, RUNG_UNSUPPORTED, "a step below 0 with a start or end found at run time");
+      if (onnx_constant_in(c, 1) && onnx_constant_in(c, 2))
+        onnx_refuse(c, RUNG_UNSUPPORTED, "a step below 0 with a start or end found at run time");
       return;
     }
     const rung_dim top = difference(c, extent, onnx_dim(c, 1));

@@ -29,7 +29,7 @@ typedef struct sized {
 } sized;
 
 /* floor(extent * scale), now or when the graph runs. */
-static rung_dim scaled(onnx_call *c, rung_dim extent, double scale, rung_value at_run_time) {
+static rung_dim scaled(onnx_call *c, rung_dim extent, double scale, rung_value at_run_time, rung_dim bound) {
   int64_t value;
   if (at_run_time.id == 0 && rung_dims_is_constant(c->g->dims, extent, &value))
     return onnx_dim(c, (int64_t)floor((double)value * scale));
@@ -43,9 +43,7 @@ static rung_dim scaled(onnx_call *c, rung_dim extent, double scale, rung_value a
   const rung_value factor =
       at_run_time.id ? onnx_cast(c, at_run_time, RUNG_TYPE_F64) : rung_build_scalar(c->g, RUNG_TYPE_F64, scale);
   const rung_value product = rung_build_mul(c->g, rung_build_extent(c->g, extent, RUNG_TYPE_F64), factor);
-  const rung_dim bound = onnx_declared(c, 0, 0);
-  (void)bound;
-  return onnx_bind(c, onnx_cast(c, rung_build_floor(c->g, product), RUNG_TYPE_I64), (rung_dim){0});
+  return onnx_bind(c, onnx_cast(c, rung_build_floor(c->g, product), RUNG_TYPE_I64), bound);
 }
 
 static bool scales_given(onnx_call *c, uint32_t i) {
@@ -64,8 +62,9 @@ static void by_scales(onnx_call *c, uint32_t i, rung_value scales, sized *s) {
   for (int k = 0; k < s->axes.count && !onnx_failed(c); k++) {
     const int axis = (int)s->axes.value[k];
     part[axis] = onnx_reshape(c, onnx_slice(c, onnx_cast(c, scales, RUNG_TYPE_F32), 0, k, 1), 0, NULL);
-    s->output[axis] = known ? scaled(c, s->output[axis], onnx_constant_number(known, k), rung_build_null())
-                            : scaled(c, s->output[axis], 1, part[axis]);
+    s->output[axis] =
+        known ? scaled(c, s->output[axis], onnx_constant_number(known, k), rung_build_null(), onnx_declared(c, 0, axis))
+              : scaled(c, s->output[axis], 1, part[axis], onnx_declared(c, 0, axis));
   }
   const rung_dim one = onnx_dim(c, 1);
   for (int axis = 0; axis < s->rank; axis++) part[axis] = onnx_reshape(c, part[axis], 1, &one);
@@ -77,7 +76,10 @@ static void by_sizes(onnx_call *c, uint32_t i, sized *s) {
   rung_dim_list sizes;
   const bool larger = onnx_text_is(c, "keep_aspect_ratio_policy", "stretch", "not_smaller"),
              smaller = onnx_text_is(c, "keep_aspect_ratio_policy", "stretch", "not_larger");
-  if (!onnx_dims_in(c, i, NULL, &sizes)) return;
+  rung_dim bounds[RUNG_MAX_RANK];
+  for (int k = 0; k < s->axes.count; k++) bounds[k] = onnx_declared(c, 0, (int)s->axes.value[k]);
+  if ((larger || smaller) && !onnx_constant_in(c, i)) return;
+  if (!onnx_dims_in(c, i, bounds, &sizes)) return;
   if (sizes.count != s->axes.count) {
     onnx_refuse(c, RUNG_SHAPE_MISMATCH, "%d sizes for %d axes", sizes.count, s->axes.count);
     return;
