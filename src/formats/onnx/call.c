@@ -85,7 +85,25 @@ static const char *root_input(const onnx_body *b, uint32_t value, int depth) {
   return NULL;
 }
 
-const char *onnx_root(const onnx_call *c, rung_value v) { return root_input(c->scope->body, v.id, 0); }
+/* A single number that is an expression names its own symbol, not one that its vector also holds. */
+static const char *number_root(const onnx_call *c, uint32_t value, int depth) {
+  uint32_t count = 0;
+  int64_t number;
+  const rung_graph *g = c->g;
+  const onnx_symbolic *s = onnx_symbolic_of(c->imp, c->scope->body, (rung_value){g->serial, value}, &count);
+  if (s && count == 1 && s[0].dim.id && !rung_dims_is_constant(g->dims, s[0].dim, &number))
+    return symbol_of(g->dims, s[0].dim);
+  const rung_node *node = rung_graph_producer(g, value);
+  for (uint32_t i = 0; i < node->n_in && depth < 20; i++) {
+    const char *name = number_root(c, node->in[i], depth + 1);
+    if (name) return name;
+  }
+  return NULL;
+}
+const char *onnx_root(const onnx_call *c, rung_value v) {
+  const char *name = number_root(c, v.id, 0);
+  return name ? name : root_input(c->scope->body, v.id, 0);
+}
 
 const onnx_constant *onnx_constant_in(onnx_call *c, uint32_t i) {
   if (onnx_failed(c) || !onnx_has(c, i)) return NULL;
