@@ -96,6 +96,20 @@ static bool ranks_differ(onnx_call *c, sub *yes, sub *no) {
   return onnx_failed(c);
 }
 
+/* A branch that cannot be built may be one that is never taken: whoever knows which it is can say so. */
+static void ask_which(onnx_call *c) {
+  onnx_import *imp = c->imp;
+  const rung_status why = imp->status;
+  if (!why || why == RUNG_NOT_FOUND || why == RUNG_OUT_OF_MEMORY || why == RUNG_CORRUPT_FILE) return;
+  imp->status = RUNG_OK;
+  const char *name = rung_graph_status(c->g) ? NULL : onnx_root(c, c->in[0]);
+  rung_error before = *imp->error;
+  imp->status = why;
+  if (!name) return;
+  imp->status = rung_fail(imp->error, RUNG_NOT_FOUND, "%.300s; whether this branch is taken depends on: %s",
+                          before.message, name);
+}
+
 void onnx_build_if(onnx_call *c);
 void onnx_build_if(onnx_call *c) {
   double known;
@@ -113,10 +127,16 @@ void onnx_build_if(onnx_call *c) {
   }
   if (onnx_rank(c, condition)) condition = onnx_reshape(c, condition, 0, NULL);
   sub yes, no;
-  if (!begin(c, "then_branch", &yes) || !fill(c, &yes) || !begin(c, "else_branch", &no)) return;
+  if (!begin(c, "then_branch", &yes) || !fill(c, &yes) || !begin(c, "else_branch", &no)) {
+    ask_which(c);
+    return;
+  }
   for (uint32_t i = 0; i < yes.body->captures && !onnx_failed(c); i++)
     (void)onnx_capture(c->imp, no.body, yes.body->outside[i]);
-  if (!fill(c, &no)) return;
+  if (!fill(c, &no)) {
+    ask_which(c);
+    return;
+  }
   if (ranks_differ(c, &yes, &no)) return;
   finish(c, &yes, 0, yes.graph->outputs);
   finish(c, &no, 0, no.graph->outputs);
