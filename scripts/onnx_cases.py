@@ -163,6 +163,20 @@ def cases(python):
     return folder, json.loads((folder / "cases.json").read_text())["cases"]
 
 
+# Why cases fail, by the beginning of their names; what is not here speaks for itself.
+REASONS = [("test_attention_", "numpy rounds to the narrow type after every step; here sums are kept wide"),
+           ("test_bernoulli", "random numbers of another generator"), ("test_training_dropout", "random numbers of another generator"),
+           ("test_dft_inverse", "noise of the package's own transform, above its tolerance"),
+           ("test_tree_ensemble", "trees are not there"), ("test_ai_onnx_ml_tree", "trees are not there"),
+           ("test_loop11", "rows of different extents are stacked"), ("test_scan_sum", "version 8 has a batch axis of its own"),
+           ("test_affine_grid", "branches of different ranks"), ("test_image_decoder", "pictures are not decoded"),
+           ("test_tfidf", "n-grams are not there")]
+
+
+def reason(name):
+    return next((why for start, why in REASONS if name.split("/")[-1].startswith(start)), "")
+
+
 # ---- running them
 
 def run(program, folder, rows, device):
@@ -237,7 +251,7 @@ def main():
     if options.write:
         FAILING.write_text("# Cases of the onnx package that do not pass, each with what Rung says; written by "
                            "scripts/onnx_cases.py --write.\n" +
-                           "".join("%s\t%s\n" % pair for pair in sorted(failing.items())))
+                           "".join("%s\t%s\t%s\n" % (name, text, reason(name)) for name, text in sorted(failing.items())))
         return 0
     try:
         known = {line.split("\t")[0] for line in FAILING.read_text().splitlines() if line and line[0] != "#"}

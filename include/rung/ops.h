@@ -153,6 +153,10 @@ RUNG_API rung_value rung_pad(rung_graph *graph, rung_value x, int count, const r
  * type: element type of the result */
 RUNG_API rung_value rung_cast(rung_graph *graph, rung_value x, rung_type type);
 
+/* the same bytes as elements of another type of the same width.
+ * type: element type of the result */
+RUNG_API rung_value rung_bitcast(rung_graph *graph, rung_value x, rung_type type);
+
 /* 0, 1, 2, ... along an axis.
  * shape: extents of the result
  * axis (default -1): along which it counts
@@ -616,6 +620,12 @@ RUNG_API rung_value rung_layer_norm(rung_graph *graph, rung_value x, rung_value 
  * exclusive (default false): without the element itself
  * reverse (default false): from the end */
 RUNG_API rung_value rung_cumsum(rung_graph *graph, rung_value x, int64_t axis, bool exclusive, bool reverse);
+
+/* products of all elements up to each one along an axis.
+ * axis (default -1): summed along
+ * exclusive (default false): without the element itself
+ * reverse (default false): from the end */
+RUNG_API rung_value rung_cumprod(rung_graph *graph, rung_value x, int64_t axis, bool exclusive, bool reverse);
 
 typedef struct rung_top_k_options {
   size_t size; /* sizeof(rung_top_k_options) */

@@ -286,6 +286,14 @@ rung_value rung_cast(rung_graph *graph, rung_value x, rung_type type) {
   return rung_builder_end(&builder);
 }
 
+rung_value rung_bitcast(rung_graph *graph, rung_value x, rung_type type) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_bitcast);
+  rung_builder_in(&builder, x);
+  rung_builder_type(&builder, 0, type);
+  return rung_builder_end(&builder);
+}
+
 rung_value rung_iota(rung_graph *graph, int count, const rung_dim *shape, int64_t axis, rung_type type) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_iota);
@@ -1049,6 +1057,16 @@ rung_value rung_layer_norm(rung_graph *graph, rung_value x, rung_value weight, r
 rung_value rung_cumsum(rung_graph *graph, rung_value x, int64_t axis, bool exclusive, bool reverse) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_cumsum);
+  rung_builder_in(&builder, x);
+  rung_builder_i64(&builder, 0, axis);
+  rung_builder_bool(&builder, 1, exclusive);
+  rung_builder_bool(&builder, 2, reverse);
+  return rung_builder_end(&builder);
+}
+
+rung_value rung_cumprod(rung_graph *graph, rung_value x, int64_t axis, bool exclusive, bool reverse) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_cumprod);
   rung_builder_in(&builder, x);
   rung_builder_i64(&builder, 0, axis);
   rung_builder_bool(&builder, 1, exclusive);

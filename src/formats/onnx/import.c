@@ -295,6 +295,10 @@ static rung_status import_input(onnx_scope *s, const onnx_value *v) {
     return onnx_fail(imp, RUNG_UNSUPPORTED, "input \"%s\": %s is not supported", onnx_show(v->name).text,
                      v->tensor ? onnx_type_name(v->data_type) : "what is no tensor");
   const rung_onnx_pin *pin = pin_of(imp, v->name);
+  if (pin && (pin->value.type != type || (v->rank >= 0 && pin->value.rank != v->rank)))
+    return onnx_fail(imp, RUNG_TYPE_MISMATCH, "input \"%s\" is %s of rank %d, the value for it %s of rank %d",
+                     onnx_show(v->name).text, rung_type_name(type), v->rank, rung_type_name(pin->value.type),
+                     pin->value.rank);
   if (pin)
     return onnx_bind_name(
         s, v->name,
