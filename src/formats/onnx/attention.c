@@ -322,7 +322,8 @@ static rung_graph *recurrence_body(onnx_call *c, const recurrence *r, rung_value
   if (r->gate) now = rung_build_mul(b, now, rung_build_unsqueeze(b, rung_build_exp(b, in[3]), 3));
   if (r->delta) {
     const rung_value had = rung_graph_op(b, &rung_op_matmul, (rung_value[]){row, now}, 2, &product);
-    v = rung_build_mul(b, rung_build_unsqueeze(b, in[4], 2), rung_build_sub(b, v, had));
+    const rung_value rate = rung_build_unsqueeze(b, in[4], 2);
+    v = rung_build_mul(b, rate, rung_build_sub(b, v, had));
   }
   now = rung_build_add(b, now, rung_build_mul(b, column, v));
   rung_value read = now;
@@ -331,7 +332,8 @@ static rung_graph *recurrence_body(onnx_call *c, const recurrence *r, rung_value
   read = onnx_repeat_heads(&inside, read, r->groups);
   rung_value y =
       rung_graph_op(b, &rung_op_matmul, (rung_value[]){rung_build_unsqueeze(b, in[0], 2), read}, 2, &product);
-  y = rung_build_mul(b, rung_build_squeeze(b, y, 2), rung_build_scalar(b, RUNG_TYPE_F32, r->scale));
+  const rung_value scale = rung_build_scalar(b, RUNG_TYPE_F32, r->scale);
+  y = rung_build_mul(b, rung_build_squeeze(b, y, 2), scale);
   rung_graph_output(b, "state", now);
   rung_graph_output(b, "y", y);
   return b;

@@ -52,7 +52,7 @@ static bool functions_of(onnx_call *c, recurrent *n) {
   return true;
 }
 
-static bool read(onnx_call *c, recurrent *n) {
+static bool take_node(onnx_call *c, recurrent *n) {
   n->batch_first = onnx_int(c, "layout", 0) != 0;
   if (onnx_text_is(c, "direction", "forward", "reverse")) n->attrs.direction = RUNG_REVERSE;
   if (onnx_text_is(c, "direction", "forward", "bidirectional")) n->attrs.direction = RUNG_BIDIRECTIONAL;
@@ -135,7 +135,7 @@ void onnx_build_recurrent(onnx_call *c);
 void onnx_build_recurrent(onnx_call *c) {
   recurrent n = {.gates = c->row->variant, .x = c->in[0], .w = c->in[1], .r = c->in[2]};
   if (onnx_has(c, 3)) n.bias = c->in[3];
-  if (read(c, &n)) run(c, c->row->op, &n);
+  if (take_node(c, &n)) run(c, c->row->op, &n);
 }
 
 /* W[directions, inputs, 4 hidden] and R as integers with a scale each direction, or each gate's row: as numbers, and
@@ -166,5 +166,5 @@ void onnx_build_quantized_lstm(onnx_call *c) {
   n.w = weights_of(c, 1, 8);
   n.r = weights_of(c, 2, 10);
   if (onnx_has(c, 3)) n.bias = c->in[3];
-  if (!onnx_failed(c) && read(c, &n)) run(c, &rung_op_lstm, &n);
+  if (!onnx_failed(c) && take_node(c, &n)) run(c, &rung_op_lstm, &n);
 }
