@@ -34,21 +34,11 @@ static bool last_axis(const rung_found *f) {
   return x && axes && axes->count == 1 && (axes->value[0] == -1 || axes->value[0] == x->rank - 1);
 }
 
-/* ?c has one element, whatever its rank. */
-static bool number_c(const rung_found *f) {
-  const rung_value_type *c = hole_type(f, "c");
-  for (int axis = 0; c && axis < c->rank; axis++) {
-    int64_t extent;
-    if (!rung_dims_is_constant(f->graph->dims, c->extent[axis], &extent) || extent != 1) return false;
-  }
-  return c != NULL;
-}
-
 bool (*rung_pattern_condition(const char *name))(const rung_found *found) {
   static const struct {
     const char *name;
     bool (*holds)(const rung_found *found);
-  } conditions[] = {{"one_axis", one_axis}, {"last_axis", last_axis}, {"number_c", number_c}};
+  } conditions[] = {{"one_axis", one_axis}, {"last_axis", last_axis}};
   for (size_t i = 0; i < RUNG_COUNT(conditions); i++)
     if (strcmp(conditions[i].name, name) == 0) return conditions[i].holds;
   return NULL;

@@ -39,6 +39,15 @@ rung_value onnx_repeat_heads(onnx_call *c, rung_value x, int64_t times) {
   return onnx_reshape(c, x, 4, joined);
 }
 
+rung_value onnx_attention(onnx_call *c, const rung_value *in, uint32_t n_in, const rung_attention_attrs *attrs) {
+  const rung_node *node = rung_graph_append(c->g, &rung_op_attention, in, n_in, attrs, NULL, 0);
+  rung_value y = rung_build_null();
+  if (!node) return y;
+  const rung_node copy = *node; /* the graph may move its nodes while it grows */
+  rung_op_attention.decompose(c->g, &copy, in, &y);
+  return y;
+}
+
 typedef struct attention {
   rung_value q, k, v, mask; /* [batch, heads, rows, size]; mask null: none */
   rung_type type;
@@ -197,7 +206,7 @@ void onnx_build_attention(onnx_call *c) {
   if (is_fused(c, &h)) {
     const rung_attention_attrs attrs = {.scale = h.scale, .soft_cap = h.cap, .causal = h.causal};
     const rung_value in[4] = {h.q, h.k, h.v, h.mask};
-    y = rung_graph_op(c->g, &rung_op_attention, in, h.mask.id ? 4 : 3, &attrs);
+    y = onnx_attention(c, in, h.mask.id ? 4 : 3, &attrs);
   } else {
     y = plain(c, &h);
   }

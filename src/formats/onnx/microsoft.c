@@ -113,7 +113,7 @@ static rung_value attend(onnx_call *c, rung_value q, rung_value k, rung_value v,
     mask = bias;
   }
   const rung_value in[4] = {q, k, v, mask};
-  return onnx_join_heads(c, rung_graph_op(c->g, &rung_op_attention, in, mask.id ? 4 : 3, &attrs));
+  return onnx_join_heads(c, onnx_attention(c, in, mask.id ? 4 : 3, &attrs));
 }
 
 void onnx_build_ms_attention(onnx_call *c);
