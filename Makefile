@@ -30,6 +30,7 @@ bench: build
 generate: build
 	@for made in header:include/rung/ops.h source:src/ops/build_generated.c docs:docs/ops.md; do \
 	  build/release/tools/gen_ops $${made%%:*} include/rung/*.h >build/made && cp build/made $${made#*:} || exit 1; done
+	@build/release/tools/gen_onnx >build/made && cp build/made docs/onnx.md
 	@build/release/tools/gen_man write docs
 
 format:

@@ -57,12 +57,15 @@ foreach(label unit ops golden cts formats models cli)
   endforeach()
 endforeach()
 
+# A program for scripts/onnx_cases.py, which feeds it the onnx package's operator cases.
+rung_test_executable(onnx_cases onnx "tests/onnx/onnx_cases.c")
+
 # Fuzz targets: with libFuzzer, or as programs that replay the corpus of tests/fuzz/corpus/<name>/. What reads bytes that
 # are not trusted lies in the layers up to formats; with libFuzzer's instrumentation the kernels would take most of the
 # time that the build takes, so the targets get a library of these layers.
 rung_glob(fuzz_sources "tests/fuzz/fuzz_*.c")
 if(RUNG_FUZZ)
-  rung_glob(reader_sources "src/base/*.c" "src/text/*.c" "src/text/*/*.c" "src/ir/*.c" "src/ops/*.c" "src/weights/*.c" "src/formats/*.c")
+  rung_glob(reader_sources "src/base/*.c" "src/text/*.c" "src/text/*/*.c" "src/ir/*.c" "src/ops/*.c" "src/weights/*.c" "src/formats/*.c" "src/formats/*/*.c")
   add_library(rung_readers STATIC EXCLUDE_FROM_ALL ${reader_sources})
   rung_compile_options(rung_readers)
   rung_link_options(rung_readers)

@@ -153,6 +153,10 @@ RUNG_API rung_value rung_pad(rung_graph *graph, rung_value x, int count, const r
  * type: element type of the result */
 RUNG_API rung_value rung_cast(rung_graph *graph, rung_value x, rung_type type);
 
+/* the same bytes as elements of another type of the same width.
+ * type: element type of the result */
+RUNG_API rung_value rung_bitcast(rung_graph *graph, rung_value x, rung_type type);
+
 /* 0, 1, 2, ... along an axis.
  * shape: extents of the result
  * axis (default -1): along which it counts
@@ -227,6 +231,266 @@ RUNG_API rung_conv_transpose_options rung_conv_transpose_options_default(void);
  * bias: optional, {0, 0} for none */
 RUNG_API rung_value rung_conv_transpose(rung_graph *graph, rung_value x, rung_value w, rung_value bias,
     const rung_conv_transpose_options *options);
+
+typedef struct rung_conv_integer_options {
+  size_t size; /* sizeof(rung_conv_integer_options) */
+  int32_t stride_count;
+  int64_t stride[RUNG_MAX_RANK]; /* per spatial axis; empty: 1; default [] */
+  int32_t dilation_count;
+  int64_t dilation[RUNG_MAX_RANK]; /* distance of kernel positions; empty: 1; default [] */
+  int32_t pad_before_count;
+  int64_t pad_before[RUNG_MAX_RANK]; /* zeros before each axis; empty: 0; default [] */
+  int32_t pad_after_count;
+  int64_t pad_after[RUNG_MAX_RANK]; /* zeros behind each axis; empty: 0; default [] */
+  int64_t groups; /* channels and results are cut into as many parts; default 1 */
+} rung_conv_integer_options;
+RUNG_API rung_conv_integer_options rung_conv_integer_options_default(void);
+/* convolution of 8-bit integers, zero points taken away, exact in i32.
+ * x_zero: optional, {0, 0} for none
+ * w_zero: optional, {0, 0} for none */
+RUNG_API rung_value rung_conv_integer(rung_graph *graph, rung_value x, rung_value w, rung_value x_zero,
+    rung_value w_zero, const rung_conv_integer_options *options);
+
+/* matrix product of 8-bit integers, zero points taken away, exact in i32.
+ * a_zero: optional, {0, 0} for none
+ * b_zero: optional, {0, 0} for none */
+RUNG_API rung_value rung_matmul_integer(rung_graph *graph, rung_value a, rung_value b, rung_value a_zero,
+    rung_value b_zero);
+
+/* round(x / scale) + zero, ties to even, held in the range of the result's type.
+ * zero: optional, {0, 0} for none
+ * axis (default 1): axis whose indices have scales of their own
+ * block (default 0): indices along axis that share a scale; 0: one
+ * type (default u8): of the result */
+RUNG_API rung_value rung_quantize_linear(rung_graph *graph, rung_value x, rung_value scale, rung_value zero,
+    int64_t axis, int64_t block, rung_type type);
+
+/* (x - zero) * scale.
+ * zero: optional, {0, 0} for none
+ * axis (default 1): axis whose indices have scales of their own
+ * block (default 0): indices along axis that share a scale; 0: one
+ * type (default f32): of the result */
+RUNG_API rung_value rung_dequantize_linear(rung_graph *graph, rung_value x, rung_value scale, rung_value zero,
+    int64_t axis, int64_t block, rung_type type);
+
+/* x as u8 with the scale and zero point that its own smallest and largest number give.
+ * out_results[3]: y, scale, zero */
+RUNG_API void rung_dynamic_quantize(rung_graph *graph, rung_value x, rung_value *out_results);
+
+enum { RUNG_RESIZE_MODE_NEAREST, RUNG_RESIZE_MODE_LINEAR, RUNG_RESIZE_MODE_CUBIC };
+enum { RUNG_RESIZE_COORDINATES_HALF_PIXEL, RUNG_RESIZE_COORDINATES_HALF_PIXEL_SYMMETRIC, RUNG_RESIZE_COORDINATES_PYTORCH_HALF_PIXEL, RUNG_RESIZE_COORDINATES_ALIGN_CORNERS, RUNG_RESIZE_COORDINATES_ASYMMETRIC, RUNG_RESIZE_COORDINATES_TF_HALF_PIXEL_FOR_NN, RUNG_RESIZE_COORDINATES_TF_CROP_AND_RESIZE };
+enum { RUNG_RESIZE_ROUND_ROUND_PREFER_FLOOR, RUNG_RESIZE_ROUND_ROUND_PREFER_CEIL, RUNG_RESIZE_ROUND_FLOOR, RUNG_RESIZE_ROUND_CEIL };
+typedef struct rung_resize_options {
+  size_t size; /* sizeof(rung_resize_options) */
+  int32_t mode; /* how neighbours mix; default nearest */
+  int32_t coordinates; /* how places of the result are laid on x; default half_pixel */
+  int32_t round; /* nearest: which neighbour; default round_prefer_floor */
+  double cubic; /* cubic: the coefficient; default -0.75 */
+  bool exclude_outside; /* neighbours outside x have no weight; default false */
+  bool antialias; /* stretch the filter when shrinking; default false */
+  double extrapolation; /* tf_crop_and_resize: what stands outside x; default 0 */
+} rung_resize_options;
+RUNG_API rung_resize_options rung_resize_options_default(void);
+/* x at other extents: nearest neighbour, linear or cubic, as ONNX Resize.
+ * scale: optional, {0, 0} for none
+ * roi: optional, {0, 0} for none
+ * output: extents of the result */
+RUNG_API rung_value rung_resize(rung_graph *graph, rung_value x, rung_value scale, rung_value roi, int count,
+    const rung_dim *output, const rung_resize_options *options);
+
+enum { RUNG_LSTM_DIRECTION_FORWARD, RUNG_LSTM_DIRECTION_REVERSE, RUNG_LSTM_DIRECTION_BIDIRECTIONAL };
+typedef struct rung_lstm_options {
+  size_t size; /* sizeof(rung_lstm_options) */
+  int32_t direction; /* from the first step, from the last, or both; default forward */
+  const char *activations; /* words in order, for one direction or all, as leaky_relu:0.1; empty: ONNX's; default "" */
+  double clip; /* gates are held within plus and minus this; 0: no; default 0 */
+  bool lengths_; /* has an operand lengths i32[batch]; default false */
+  bool initial; /* has the values before the first step; default false */
+  bool peepholes_; /* lstm: has an operand peepholes[directions, 3 hidden]; default false */
+  bool input_forget; /* lstm: forget 1 - input; default false */
+  bool bias; /* gru: has an operand bias[directions, hidden], the recurrent one of the third gate; default false */
+  bool linear; /* gru: reset what r gives, not what it is given; default false */
+} rung_lstm_options;
+RUNG_API rung_lstm_options rung_lstm_options_default(void);
+/* long short-term memory over the steps of sequences, from the products of the inputs on.
+ * lengths: optional, {0, 0} for none
+ * h0: optional, {0, 0} for none
+ * c0: optional, {0, 0} for none
+ * peepholes: optional, {0, 0} for none
+ * out_results[3]: y, h, c */
+RUNG_API void rung_lstm(rung_graph *graph, rung_value x, rung_value r, rung_value lengths, rung_value h0,
+    rung_value c0, rung_value peepholes, const rung_lstm_options *options, rung_value *out_results);
+
+enum { RUNG_GRU_DIRECTION_FORWARD, RUNG_GRU_DIRECTION_REVERSE, RUNG_GRU_DIRECTION_BIDIRECTIONAL };
+typedef struct rung_gru_options {
+  size_t size; /* sizeof(rung_gru_options) */
+  int32_t direction; /* from the first step, from the last, or both; default forward */
+  const char *activations; /* words in order, for one direction or all, as leaky_relu:0.1; empty: ONNX's; default "" */
+  double clip; /* gates are held within plus and minus this; 0: no; default 0 */
+  bool lengths_; /* has an operand lengths i32[batch]; default false */
+  bool initial; /* has the values before the first step; default false */
+  bool peepholes; /* lstm: has an operand peepholes[directions, 3 hidden]; default false */
+  bool input_forget; /* lstm: forget 1 - input; default false */
+  bool bias_; /* gru: has an operand bias[directions, hidden], the recurrent one of the third gate; default false */
+  bool linear; /* gru: reset what r gives, not what it is given; default false */
+} rung_gru_options;
+RUNG_API rung_gru_options rung_gru_options_default(void);
+/* gated recurrent units over the steps of sequences, from the products of the inputs on.
+ * bias: optional, {0, 0} for none
+ * lengths: optional, {0, 0} for none
+ * h0: optional, {0, 0} for none
+ * out_results[2]: y, h */
+RUNG_API void rung_gru(rung_graph *graph, rung_value x, rung_value r, rung_value bias, rung_value lengths,
+    rung_value h0, const rung_gru_options *options, rung_value *out_results);
+
+enum { RUNG_RNN_DIRECTION_FORWARD, RUNG_RNN_DIRECTION_REVERSE, RUNG_RNN_DIRECTION_BIDIRECTIONAL };
+typedef struct rung_rnn_options {
+  size_t size; /* sizeof(rung_rnn_options) */
+  int32_t direction; /* from the first step, from the last, or both; default forward */
+  const char *activations; /* words in order, for one direction or all, as leaky_relu:0.1; empty: ONNX's; default "" */
+  double clip; /* gates are held within plus and minus this; 0: no; default 0 */
+  bool lengths_; /* has an operand lengths i32[batch]; default false */
+  bool initial; /* has the values before the first step; default false */
+  bool peepholes; /* lstm: has an operand peepholes[directions, 3 hidden]; default false */
+  bool input_forget; /* lstm: forget 1 - input; default false */
+  bool bias; /* gru: has an operand bias[directions, hidden], the recurrent one of the third gate; default false */
+  bool linear; /* gru: reset what r gives, not what it is given; default false */
+} rung_rnn_options;
+RUNG_API rung_rnn_options rung_rnn_options_default(void);
+/* plain recurrence over the steps of sequences, from the products of the inputs on.
+ * lengths: optional, {0, 0} for none
+ * h0: optional, {0, 0} for none
+ * out_results[2]: y, h */
+RUNG_API void rung_rnn(rung_graph *graph, rung_value x, rung_value r, rung_value lengths, rung_value h0,
+    const rung_rnn_options *options, rung_value *out_results);
+
+/* of boxes that overlap the one with the best score: rows of batch, class and index, and how many there are.
+ * least: optional, {0, 0} for none
+ * centre (default false): boxes are x, y of the middle, width, height; else y, x of two corners
+ * out_results[2]: selected, count */
+RUNG_API void rung_non_max_suppression(rung_graph *graph, rung_value boxes, rung_value scores, rung_value limit,
+    rung_value overlap, rung_value least, bool centre, rung_value *out_results);
+
+typedef struct rung_roi_align_options {
+  size_t size; /* sizeof(rung_roi_align_options) */
+  int64_t height; /* of the result; default 1 */
+  int64_t width; /* of the result; default 1 */
+  double scale; /* from the regions' units to places of x; default 1 */
+  int64_t sampling; /* samples a place and axis; 0: as many as places of x; default 0 */
+  bool largest; /* the largest sample instead of the mean; default false */
+  bool half_pixel; /* places are half a place before; default true */
+} rung_roi_align_options;
+RUNG_API rung_roi_align_options rung_roi_align_options_default(void);
+/* regions of pictures brought to one size, from samples between places. */
+RUNG_API rung_value rung_roi_align(rung_graph *graph, rung_value x, rung_value rois, rung_value batch,
+    const rung_roi_align_options *options);
+
+/* the largest number of each part of a region, regions brought to one size.
+ * height (default 1): of the result
+ * width (default 1): of the result
+ * scale (default 1): from the regions' units to places of x */
+RUNG_API rung_value rung_max_roi_pool(rung_graph *graph, rung_value x, rung_value rois, int64_t height, int64_t width,
+    double scale);
+
+enum { RUNG_GRID_SAMPLE_MODE_LINEAR, RUNG_GRID_SAMPLE_MODE_NEAREST, RUNG_GRID_SAMPLE_MODE_CUBIC };
+enum { RUNG_GRID_SAMPLE_PADDING_ZEROS, RUNG_GRID_SAMPLE_PADDING_BORDER, RUNG_GRID_SAMPLE_PADDING_REFLECTION };
+/* x at given places between its own: linear, nearest neighbour or cubic.
+ * mode (default linear): how neighbours mix; linear, nearest, cubic
+ * padding (default zeros): what is outside x; zeros, border, reflection
+ * align_corners (default false): -1 and 1 are the middles of the outermost places, not their edges */
+RUNG_API rung_value rung_grid_sample(rung_graph *graph, rung_value x, rung_value grid, int32_t mode, int32_t padding,
+    bool align_corners);
+
+typedef struct rung_deform_conv_options {
+  size_t size; /* sizeof(rung_deform_conv_options) */
+  int32_t stride_count;
+  int64_t stride[RUNG_MAX_RANK]; /* per spatial axis; empty: 1; default [] */
+  int32_t dilation_count;
+  int64_t dilation[RUNG_MAX_RANK]; /* distance of kernel positions; empty: 1; default [] */
+  int32_t pad_before_count;
+  int64_t pad_before[RUNG_MAX_RANK]; /* zeros before each axis; empty: 0; default [] */
+  int32_t pad_after_count;
+  int64_t pad_after[RUNG_MAX_RANK]; /* zeros behind each axis; empty: 0; default [] */
+  int64_t groups; /* parts of channels and results; default 1 */
+  int64_t offset_groups; /* parts of channels with shifts of their own; default 1 */
+  bool bias_; /* has an operand bias[out] before the mask; default false */
+} rung_deform_conv_options;
+RUNG_API rung_deform_conv_options rung_deform_conv_options_default(void);
+/* convolution over two axes whose kernel positions are shifted and weighted place by place.
+ * bias: optional, {0, 0} for none
+ * mask: optional, {0, 0} for none */
+RUNG_API rung_value rung_deform_conv(rung_graph *graph, rung_value x, rung_value w, rung_value offset,
+    rung_value bias, rung_value mask, const rung_deform_conv_options *options);
+
+typedef struct rung_col2im_options {
+  size_t size; /* sizeof(rung_col2im_options) */
+  int32_t stride_count;
+  int64_t stride[RUNG_MAX_RANK]; /* per spatial axis; empty: 1; default [] */
+  int32_t dilation_count;
+  int64_t dilation[RUNG_MAX_RANK]; /* distance of window positions; empty: 1; default [] */
+  int32_t pad_before_count;
+  int64_t pad_before[RUNG_MAX_RANK]; /* before each axis; empty: 0; default [] */
+  int32_t pad_after_count;
+  int64_t pad_after[RUNG_MAX_RANK]; /* behind each axis; empty: 0; default [] */
+} rung_col2im_options;
+RUNG_API rung_col2im_options rung_col2im_options_default(void);
+/* columns of windows added up where the windows lay.
+ * output: extents of the result's spatial axes
+ * kernel: extents of the window */
+RUNG_API rung_value rung_col2im(rung_graph *graph, rung_value x, int count, const rung_dim *output,
+    const int64_t *kernel, const rung_col2im_options *options);
+
+typedef struct rung_dft_options {
+  size_t size; /* sizeof(rung_dft_options) */
+  int64_t axis; /* transformed along; default -2 */
+  rung_dim length; /* points n; none: the axis's own; default none */
+  bool inverse; /* from bins to points; default false */
+  bool onesided; /* only bins 0 .. n / 2, of real points; default false */
+} rung_dft_options;
+RUNG_API rung_dft_options rung_dft_options_default(void);
+/* discrete Fourier transform along an axis; real and imaginary parts lie along the last. */
+RUNG_API rung_value rung_dft(rung_graph *graph, rung_value x, const rung_dft_options *options);
+
+typedef struct rung_mel_weights_options {
+  size_t size; /* sizeof(rung_mel_weights_options) */
+  double low; /* lower edge in hertz; default 0 */
+} rung_mel_weights_options;
+RUNG_API rung_mel_weights_options rung_mel_weights_options_default(void);
+/* weights of the bins of a one-sided transform on the mel scale.
+ * bins: of the mel scale
+ * length: points of the transform
+ * rate: points a second
+ * high: upper edge in hertz */
+RUNG_API rung_value rung_mel_weights(rung_graph *graph, int64_t bins, int64_t length, int64_t rate, double high,
+    const rung_mel_weights_options *options);
+
+/* indices along an axis that differ, where each is first, what each index became, how often, how many.
+ * axis (default 0): whose indices are compared
+ * sorted (default true): in rising order; else as they come
+ * out_results[5]: y, first, inverse, counts, count */
+RUNG_API void rung_unique(rung_graph *graph, rung_value x, int64_t axis, bool sorted, rung_value *out_results);
+
+/* of the square matrices in the last two axes, at most 64 rows. */
+RUNG_API rung_value rung_determinant(rung_graph *graph, rung_value x);
+
+typedef struct rung_argmax_pool_options {
+  size_t size; /* sizeof(rung_argmax_pool_options) */
+  int32_t kernel_count;
+  int64_t kernel[RUNG_MAX_RANK]; /* extents of the window; empty: all of every axis; default [] */
+  int32_t stride_count;
+  int64_t stride[RUNG_MAX_RANK]; /* per spatial axis; empty: 1; default [] */
+  int32_t dilation_count;
+  int64_t dilation[RUNG_MAX_RANK]; /* distance of window positions; empty: 1; default [] */
+  int32_t pad_before_count;
+  int64_t pad_before[RUNG_MAX_RANK]; /* padding before each axis; empty: 0; default [] */
+  int32_t pad_after_count;
+  int64_t pad_after[RUNG_MAX_RANK]; /* padding behind each axis; empty: 0; default [] */
+  bool ceil_; /* a last window that sticks out counts as one; default false */
+  bool count_pad; /* average_pool: the padding counts as zeros; default false */
+} rung_argmax_pool_options;
+RUNG_API rung_argmax_pool_options rung_argmax_pool_options_default(void);
+/* where in x the largest number of every window stands, the first of equals. */
+RUNG_API rung_value rung_argmax_pool(rung_graph *graph, rung_value x, const rung_argmax_pool_options *options);
 
 typedef struct rung_max_pool_options {
   size_t size; /* sizeof(rung_max_pool_options) */
@@ -356,6 +620,12 @@ RUNG_API rung_value rung_layer_norm(rung_graph *graph, rung_value x, rung_value 
  * exclusive (default false): without the element itself
  * reverse (default false): from the end */
 RUNG_API rung_value rung_cumsum(rung_graph *graph, rung_value x, int64_t axis, bool exclusive, bool reverse);
+
+/* products of all elements up to each one along an axis.
+ * axis (default -1): summed along
+ * exclusive (default false): without the element itself
+ * reverse (default false): from the end */
+RUNG_API rung_value rung_cumprod(rung_graph *graph, rung_value x, int64_t axis, bool exclusive, bool reverse);
 
 typedef struct rung_top_k_options {
   size_t size; /* sizeof(rung_top_k_options) */

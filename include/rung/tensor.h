@@ -22,8 +22,8 @@ enum { RUNG_MAX_RANK = 8, RUNG_MAX_SYMBOLS = 64 };
 RUNG_API const char *rung_type_name(rung_type type);
 /* false if no type has this name. */
 RUNG_API bool rung_type_find(const char *name, rung_type *out_type);
-/* Bytes of `elements` numbers in a dense row; elements must be a multiple of the block. 0 for a value that is no type.
- */
+/* Bytes of `elements` numbers in a dense row: a multiple of the block of block types, rounded up to whole bytes for
+ * 4- and 2-bit types. 0 for a value that is no type. */
 RUNG_API uint64_t rung_type_bytes(rung_type type, uint64_t elements);
 
 /* A view of memory that the caller owns. Strides count elements (blocks for block types, whose last axis is dense) and

@@ -122,6 +122,30 @@ uint8_t rung_f8e5m2_from_f32(float f) {
   return (uint8_t)(sign | (magnitude > 0x7B ? 0x7B : magnitude));
 }
 
+static float fnuz_to_f32(uint8_t h, int man_bits, int bias) {
+  if (h == 0x80) return f32_of_bits(0x7FC00000u);
+  return widen(h & 0x7Fu, man_bits, bias, h >> 7);
+}
+static uint8_t fnuz_from_f32(float f, int man_bits, int bias) {
+  const uint64_t bits = widen_bits(f);
+  if (is_nan(bits)) return 0x80;
+  const uint32_t magnitude = narrow(bits, man_bits, bias);
+  if (magnitude == 0) return 0;
+  return (uint8_t)((bits >> 63 << 7) | (magnitude > 0x7F ? 0x7F : magnitude));
+}
+float rung_f8e4m3fnuz_to_f32(uint8_t h) { return fnuz_to_f32(h, 3, 8); }
+uint8_t rung_f8e4m3fnuz_from_f32(float f) { return fnuz_from_f32(f, 3, 8); }
+float rung_f8e5m2fnuz_to_f32(uint8_t h) { return fnuz_to_f32(h, 2, 16); }
+uint8_t rung_f8e5m2fnuz_from_f32(float f) { return fnuz_from_f32(f, 2, 16); }
+
+uint8_t rung_e8m0_from_f32(float f) {
+  const uint32_t bits = bits_of_f32(f) & 0x7FFFFFFFu, exponent = bits >> 23, mantissa = bits & 0x7FFFFFu;
+  if (bits > 0x7F800000u) return 255;
+  if (exponent == 0) return mantissa > 0x400000u; /* denormals: 2^-127 is half of the smallest normal number */
+  const uint32_t up = exponent + (mantissa != 0);
+  return (uint8_t)(up > 254 ? 254 : up);
+}
+
 float rung_e8m0_to_f32(uint8_t e) {
   if (e == 255) return f32_of_bits(0x7FC00000u);
   return f32_of_bits(e ? (uint32_t)e << 23 : 0x00400000u); /* 2^-127 is a denormal */

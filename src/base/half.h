@@ -17,7 +17,14 @@ float rung_f8e4m3_to_f32(uint8_t h);
 uint8_t rung_f8e4m3_from_f32(float f);
 float rung_f8e5m2_to_f32(uint8_t h);
 uint8_t rung_f8e5m2_from_f32(float f);
+/* Without infinities and -0: the pattern of -0 is NaN. */
+float rung_f8e4m3fnuz_to_f32(uint8_t h);
+uint8_t rung_f8e4m3fnuz_from_f32(float f);
+float rung_f8e5m2fnuz_to_f32(uint8_t h);
+uint8_t rung_f8e5m2fnuz_from_f32(float f);
 float rung_e8m0_to_f32(uint8_t e);
+/* The smallest power of two that is not below |f|, within 2^-127 .. 2^127; NaN stays. */
+uint8_t rung_e8m0_from_f32(float f);
 /* The low four bits; no infinity and no NaN: both become the largest, 6. */
 float rung_f4e2m1_to_f32(uint8_t h);
 uint8_t rung_f4e2m1_from_f32(float f);

@@ -70,6 +70,12 @@ DECODE(F8E4M3, uint8_t, rung_f8e4m3_to_f32(v))
 ENCODE(F8E4M3, uint8_t, rung_f8e4m3_from_f32(x))
 DECODE(F8E5M2, uint8_t, rung_f8e5m2_to_f32(v))
 ENCODE(F8E5M2, uint8_t, rung_f8e5m2_from_f32(x))
+DECODE(F8E4M3FNUZ, uint8_t, rung_f8e4m3fnuz_to_f32(v))
+ENCODE(F8E4M3FNUZ, uint8_t, rung_f8e4m3fnuz_from_f32(x))
+DECODE(F8E5M2FNUZ, uint8_t, rung_f8e5m2fnuz_to_f32(v))
+ENCODE(F8E5M2FNUZ, uint8_t, rung_f8e5m2fnuz_from_f32(x))
+DECODE(F8E8M0, uint8_t, rung_e8m0_to_f32(v))
+ENCODE(F8E8M0, uint8_t, rung_e8m0_from_f32(x))
 #undef INTEGER
 #undef DECODE
 #undef ENCODE
@@ -159,7 +165,9 @@ bool rung_type_find(const char *name, rung_type *out_type) {
 uint64_t rung_type_bytes(rung_type type, uint64_t elements) {
   const rung_type_row *row = rung_type_get(type);
   uint64_t bytes;
-  if (!row || rung_mul_overflows(elements / row->block, (uint64_t)row->bytes, &bytes)) return 0;
+  if (!row) return 0;
+  const uint64_t rest = row->class_ == RUNG_CLASS_BLOCK ? 0 : elements % row->block != 0;
+  if (rung_mul_overflows(elements / row->block + rest, (uint64_t)row->bytes, &bytes)) return 0;
   return bytes;
 }
 

@@ -213,6 +213,128 @@ typedef struct rung_pool_attrs {
   bool count_pad;
 } rung_pool_attrs;
 
+/* ---- integers with a scale and a zero point, as ONNX. quantize_linear(x, scale[, zero]) -> saturated round(x / scale) +
+ * zero; dequantize_linear(x, scale[, zero]) -> (x - zero) * scale. scale and zero: one number, one for each index along
+ * `axis`, or one for each run of `block` along it (then of x's rank). dynamic_quantize(x) -> y u8, scale, zero.
+ * matmul_integer(a, b[, a_zero[, b_zero]]), conv_integer(x, w[, x_zero[, w_zero]]) (rung_conv_attrs) -> i32, exact. */
+typedef struct rung_quantize_attrs {
+  int64_t axis;
+  int64_t block;
+  rung_type type;
+} rung_quantize_attrs;
+
+/* ---- resize(x[, scale f32[rank][, roi f32[2 rank]]]), as ONNX Resize: `output` are the result's extents; without scale
+ * it is output / extent. */
+typedef enum rung_resize_mode { RUNG_RESIZE_NEAREST, RUNG_RESIZE_LINEAR, RUNG_RESIZE_CUBIC } rung_resize_mode;
+typedef enum rung_resize_coordinates {
+  RUNG_RESIZE_HALF_PIXEL,
+  RUNG_RESIZE_HALF_PIXEL_SYMMETRIC,
+  RUNG_RESIZE_PYTORCH_HALF_PIXEL,
+  RUNG_RESIZE_ALIGN_CORNERS,
+  RUNG_RESIZE_ASYMMETRIC,
+  RUNG_RESIZE_TF_HALF_PIXEL_FOR_NN,
+  RUNG_RESIZE_TF_CROP_AND_RESIZE
+} rung_resize_coordinates;
+typedef enum rung_resize_round {
+  RUNG_RESIZE_ROUND_PREFER_FLOOR,
+  RUNG_RESIZE_ROUND_PREFER_CEIL,
+  RUNG_RESIZE_FLOOR,
+  RUNG_RESIZE_CEIL
+} rung_resize_round;
+typedef struct rung_resize_attrs {
+  rung_dim_list output;
+  int32_t mode;
+  int32_t coordinates;
+  int32_t round;
+  double cubic;
+  bool exclude_outside;
+  bool antialias;
+  double extrapolation;
+} rung_resize_attrs;
+
+/* ---- lstm(x, r, ..), gru(x, r, ..), rnn(x, r, ..): what is recurrent in ONNX LSTM, GRU and RNN. x[seq, batch,
+ * directions, gates * hidden] is the input times W with the biases added, r[directions, gates * hidden, hidden]; gates in
+ * ONNX's order. Further operands are there in this order where the attribute says so: bias (gru: the recurrent one of the
+ * third gate, [directions, hidden]), lengths i32[batch], initial h0[directions, batch, hidden] (and c0), peepholes
+ * [directions, 3 hidden]. Results y[seq, directions, batch, hidden], the last h and (lstm) c[directions, batch, hidden].
+ * `activations`: words in order, for one direction or for all, as "leaky_relu:0.1"; empty: ONNX's. clip 0: none. */
+typedef enum rung_direction { RUNG_FORWARD, RUNG_REVERSE, RUNG_BIDIRECTIONAL } rung_direction;
+typedef struct rung_recurrent_attrs {
+  int32_t direction;
+  const char *activations;
+  double clip;
+  bool lengths;
+  bool initial;
+  bool peepholes;    /* lstm */
+  bool input_forget; /* lstm */
+  bool bias;         /* gru */
+  bool linear;       /* gru: linear_before_reset */
+} rung_recurrent_attrs;
+/* ---- non_max_suppression(boxes[batch, n, 4], scores[batch, classes, n], limit i64[], overlap f32[][, least f32[]]) ->
+ * selected i64[batch * classes * n, 3], of which `count` rows are filled, the rest zeros. */
+typedef struct rung_nms_attrs {
+  bool centre;
+} rung_nms_attrs;
+/* ---- roi_align(x[batch, channels, h, w], rois[n, 4], batch[n]) -> [n, channels, height, width]; max_roi_pool(x,
+ * rois[n, 5]). */
+typedef struct rung_roi_attrs {
+  int64_t height;
+  int64_t width;
+  double scale;
+  int64_t sampling;
+  bool largest;
+  bool half_pixel;
+} rung_roi_attrs;
+/* ---- grid_sample(x[batch, channels, spatial...], grid[batch, places..., axes]). */
+typedef enum rung_sample_mode { RUNG_SAMPLE_LINEAR, RUNG_SAMPLE_NEAREST, RUNG_SAMPLE_CUBIC } rung_sample_mode;
+typedef enum rung_sample_padding { RUNG_SAMPLE_ZEROS, RUNG_SAMPLE_BORDER, RUNG_SAMPLE_REFLECTION } rung_sample_padding;
+typedef struct rung_grid_sample_attrs {
+  int32_t mode;
+  int32_t padding;
+  bool align_corners;
+} rung_grid_sample_attrs;
+/* ---- deform_conv(x, w, offset[, bias[, mask]]): conv over two axes whose kernel positions are shifted, as ONNX
+ * DeformConv; mask without a bias: has_bias false. */
+typedef struct rung_deform_attrs {
+  rung_i64_list stride;
+  rung_i64_list dilation;
+  rung_i64_list pad_before;
+  rung_i64_list pad_after;
+  int64_t groups;
+  int64_t offset_groups;
+  bool bias;
+} rung_deform_attrs;
+/* ---- col2im(x[batch, channels * places of the kernel, columns]) -> [batch, channels, output...], as ONNX Col2Im. */
+typedef struct rung_col2im_attrs {
+  rung_dim_list output;
+  rung_i64_list kernel;
+  rung_i64_list stride;
+  rung_i64_list dilation;
+  rung_i64_list pad_before;
+  rung_i64_list pad_after;
+} rung_col2im_attrs;
+/* ---- dft(x[..., n, ..., 1 or 2]) along an axis, the last axis being real and imaginary parts, as ONNX DFT. length none:
+ * the axis's own. mel_weights() -> [length / 2 + 1, bins], as ONNX MelWeightMatrix. */
+typedef struct rung_dft_attrs {
+  int64_t axis;
+  rung_dim length;
+  bool inverse;
+  bool onesided;
+} rung_dft_attrs;
+typedef struct rung_mel_attrs {
+  int64_t bins;
+  int64_t length;
+  int64_t rate;
+  double low;
+  double high;
+} rung_mel_attrs;
+/* ---- unique(x) along an axis -> y (x's type and extents; `count` of its indices are filled), first, inverse, counts
+ * (each i64[extent of the axis]; of first and counts, `count` are filled), count i64[]. What is not filled is 0. */
+typedef struct rung_unique_attrs {
+  int64_t axis;
+  bool sorted;
+} rung_unique_attrs;
+
 /* ---- random_uniform, random_normal: f32 of a shape, from the context's generator (random.c says which numbers).
  * `seed` names a stream of its own. */
 typedef struct rung_random_attrs {

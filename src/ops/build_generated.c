@@ -286,6 +286,14 @@ rung_value rung_cast(rung_graph *graph, rung_value x, rung_type type) {
   return rung_builder_end(&builder);
 }
 
+rung_value rung_bitcast(rung_graph *graph, rung_value x, rung_type type) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_bitcast);
+  rung_builder_in(&builder, x);
+  rung_builder_type(&builder, 0, type);
+  return rung_builder_end(&builder);
+}
+
 rung_value rung_iota(rung_graph *graph, int count, const rung_dim *shape, int64_t axis, rung_type type) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_iota);
@@ -407,6 +415,445 @@ rung_value rung_conv_transpose(rung_graph *graph, rung_value x, rung_value w, ru
   rung_builder_i64s(&builder, 3, o.pad_after_count, o.pad_after);
   rung_builder_i64(&builder, 4, o.groups);
   rung_builder_dims(&builder, 5, o.output_count, o.output);
+  return rung_builder_end(&builder);
+}
+
+rung_conv_integer_options rung_conv_integer_options_default(void) {
+  rung_conv_integer_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.groups = 1;
+  return options;
+}
+
+rung_value rung_conv_integer(rung_graph *graph, rung_value x, rung_value w, rung_value x_zero, rung_value w_zero,
+    const rung_conv_integer_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_conv_integer);
+  rung_conv_integer_options o = rung_conv_integer_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, w);
+  rung_builder_optional(&builder, x_zero);
+  rung_builder_optional(&builder, w_zero);
+  rung_builder_i64s(&builder, 0, o.stride_count, o.stride);
+  rung_builder_i64s(&builder, 1, o.dilation_count, o.dilation);
+  rung_builder_i64s(&builder, 2, o.pad_before_count, o.pad_before);
+  rung_builder_i64s(&builder, 3, o.pad_after_count, o.pad_after);
+  rung_builder_i64(&builder, 4, o.groups);
+  return rung_builder_end(&builder);
+}
+
+rung_value rung_matmul_integer(rung_graph *graph, rung_value a, rung_value b, rung_value a_zero, rung_value b_zero) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_matmul_integer);
+  rung_builder_in(&builder, a);
+  rung_builder_in(&builder, b);
+  rung_builder_optional(&builder, a_zero);
+  rung_builder_optional(&builder, b_zero);
+  return rung_builder_end(&builder);
+}
+
+rung_value rung_quantize_linear(rung_graph *graph, rung_value x, rung_value scale, rung_value zero, int64_t axis,
+    int64_t block, rung_type type) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_quantize_linear);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, scale);
+  rung_builder_optional(&builder, zero);
+  rung_builder_i64(&builder, 0, axis);
+  rung_builder_i64(&builder, 1, block);
+  rung_builder_type(&builder, 2, type);
+  return rung_builder_end(&builder);
+}
+
+rung_value rung_dequantize_linear(rung_graph *graph, rung_value x, rung_value scale, rung_value zero, int64_t axis,
+    int64_t block, rung_type type) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_dequantize_linear);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, scale);
+  rung_builder_optional(&builder, zero);
+  rung_builder_i64(&builder, 0, axis);
+  rung_builder_i64(&builder, 1, block);
+  rung_builder_type(&builder, 2, type);
+  return rung_builder_end(&builder);
+}
+
+void rung_dynamic_quantize(rung_graph *graph, rung_value x, rung_value *out_results) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_dynamic_quantize);
+  rung_builder_in(&builder, x);
+  rung_builder_end_all(&builder, 3, out_results);
+}
+
+rung_resize_options rung_resize_options_default(void) {
+  rung_resize_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.mode = RUNG_RESIZE_MODE_NEAREST;
+  options.coordinates = RUNG_RESIZE_COORDINATES_HALF_PIXEL;
+  options.round = RUNG_RESIZE_ROUND_ROUND_PREFER_FLOOR;
+  options.cubic = -0.75;
+  options.exclude_outside = false;
+  options.antialias = false;
+  options.extrapolation = 0;
+  return options;
+}
+
+rung_value rung_resize(rung_graph *graph, rung_value x, rung_value scale, rung_value roi, int count,
+    const rung_dim *output, const rung_resize_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_resize);
+  rung_resize_options o = rung_resize_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_optional(&builder, scale);
+  rung_builder_optional(&builder, roi);
+  rung_builder_dims(&builder, 0, count, output);
+  rung_builder_enum(&builder, 1, o.mode);
+  rung_builder_enum(&builder, 2, o.coordinates);
+  rung_builder_enum(&builder, 3, o.round);
+  rung_builder_f64(&builder, 4, o.cubic);
+  rung_builder_bool(&builder, 5, o.exclude_outside);
+  rung_builder_bool(&builder, 6, o.antialias);
+  rung_builder_f64(&builder, 7, o.extrapolation);
+  return rung_builder_end(&builder);
+}
+
+rung_lstm_options rung_lstm_options_default(void) {
+  rung_lstm_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.direction = RUNG_LSTM_DIRECTION_FORWARD;
+  options.activations = NULL;
+  options.clip = 0;
+  options.lengths_ = false;
+  options.initial = false;
+  options.peepholes_ = false;
+  options.input_forget = false;
+  options.bias = false;
+  options.linear = false;
+  return options;
+}
+
+void rung_lstm(rung_graph *graph, rung_value x, rung_value r, rung_value lengths, rung_value h0, rung_value c0,
+    rung_value peepholes, const rung_lstm_options *options, rung_value *out_results) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_lstm);
+  rung_lstm_options o = rung_lstm_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, r);
+  rung_builder_optional(&builder, lengths);
+  rung_builder_optional(&builder, h0);
+  rung_builder_optional(&builder, c0);
+  rung_builder_optional(&builder, peepholes);
+  rung_builder_enum(&builder, 0, o.direction);
+  rung_builder_text(&builder, 1, o.activations);
+  rung_builder_f64(&builder, 2, o.clip);
+  rung_builder_bool(&builder, 3, o.lengths_);
+  rung_builder_bool(&builder, 4, o.initial);
+  rung_builder_bool(&builder, 5, o.peepholes_);
+  rung_builder_bool(&builder, 6, o.input_forget);
+  rung_builder_bool(&builder, 7, o.bias);
+  rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_end_all(&builder, 3, out_results);
+}
+
+rung_gru_options rung_gru_options_default(void) {
+  rung_gru_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.direction = RUNG_GRU_DIRECTION_FORWARD;
+  options.activations = NULL;
+  options.clip = 0;
+  options.lengths_ = false;
+  options.initial = false;
+  options.peepholes = false;
+  options.input_forget = false;
+  options.bias_ = false;
+  options.linear = false;
+  return options;
+}
+
+void rung_gru(rung_graph *graph, rung_value x, rung_value r, rung_value bias, rung_value lengths, rung_value h0,
+    const rung_gru_options *options, rung_value *out_results) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_gru);
+  rung_gru_options o = rung_gru_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, r);
+  rung_builder_optional(&builder, bias);
+  rung_builder_optional(&builder, lengths);
+  rung_builder_optional(&builder, h0);
+  rung_builder_enum(&builder, 0, o.direction);
+  rung_builder_text(&builder, 1, o.activations);
+  rung_builder_f64(&builder, 2, o.clip);
+  rung_builder_bool(&builder, 3, o.lengths_);
+  rung_builder_bool(&builder, 4, o.initial);
+  rung_builder_bool(&builder, 5, o.peepholes);
+  rung_builder_bool(&builder, 6, o.input_forget);
+  rung_builder_bool(&builder, 7, o.bias_);
+  rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_end_all(&builder, 2, out_results);
+}
+
+rung_rnn_options rung_rnn_options_default(void) {
+  rung_rnn_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.direction = RUNG_RNN_DIRECTION_FORWARD;
+  options.activations = NULL;
+  options.clip = 0;
+  options.lengths_ = false;
+  options.initial = false;
+  options.peepholes = false;
+  options.input_forget = false;
+  options.bias = false;
+  options.linear = false;
+  return options;
+}
+
+void rung_rnn(rung_graph *graph, rung_value x, rung_value r, rung_value lengths, rung_value h0,
+    const rung_rnn_options *options, rung_value *out_results) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_rnn);
+  rung_rnn_options o = rung_rnn_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, r);
+  rung_builder_optional(&builder, lengths);
+  rung_builder_optional(&builder, h0);
+  rung_builder_enum(&builder, 0, o.direction);
+  rung_builder_text(&builder, 1, o.activations);
+  rung_builder_f64(&builder, 2, o.clip);
+  rung_builder_bool(&builder, 3, o.lengths_);
+  rung_builder_bool(&builder, 4, o.initial);
+  rung_builder_bool(&builder, 5, o.peepholes);
+  rung_builder_bool(&builder, 6, o.input_forget);
+  rung_builder_bool(&builder, 7, o.bias);
+  rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_end_all(&builder, 2, out_results);
+}
+
+void rung_non_max_suppression(rung_graph *graph, rung_value boxes, rung_value scores, rung_value limit,
+    rung_value overlap, rung_value least, bool centre, rung_value *out_results) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_non_max_suppression);
+  rung_builder_in(&builder, boxes);
+  rung_builder_in(&builder, scores);
+  rung_builder_in(&builder, limit);
+  rung_builder_in(&builder, overlap);
+  rung_builder_optional(&builder, least);
+  rung_builder_bool(&builder, 0, centre);
+  rung_builder_end_all(&builder, 2, out_results);
+}
+
+rung_roi_align_options rung_roi_align_options_default(void) {
+  rung_roi_align_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.height = 1;
+  options.width = 1;
+  options.scale = 1;
+  options.sampling = 0;
+  options.largest = false;
+  options.half_pixel = true;
+  return options;
+}
+
+rung_value rung_roi_align(rung_graph *graph, rung_value x, rung_value rois, rung_value batch,
+    const rung_roi_align_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_roi_align);
+  rung_roi_align_options o = rung_roi_align_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, rois);
+  rung_builder_in(&builder, batch);
+  rung_builder_i64(&builder, 0, o.height);
+  rung_builder_i64(&builder, 1, o.width);
+  rung_builder_f64(&builder, 2, o.scale);
+  rung_builder_i64(&builder, 3, o.sampling);
+  rung_builder_bool(&builder, 4, o.largest);
+  rung_builder_bool(&builder, 5, o.half_pixel);
+  return rung_builder_end(&builder);
+}
+
+rung_value rung_max_roi_pool(rung_graph *graph, rung_value x, rung_value rois, int64_t height, int64_t width,
+    double scale) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_max_roi_pool);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, rois);
+  rung_builder_i64(&builder, 0, height);
+  rung_builder_i64(&builder, 1, width);
+  rung_builder_f64(&builder, 2, scale);
+  return rung_builder_end(&builder);
+}
+
+rung_value rung_grid_sample(rung_graph *graph, rung_value x, rung_value grid, int32_t mode, int32_t padding,
+    bool align_corners) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_grid_sample);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, grid);
+  rung_builder_enum(&builder, 0, mode);
+  rung_builder_enum(&builder, 1, padding);
+  rung_builder_bool(&builder, 2, align_corners);
+  return rung_builder_end(&builder);
+}
+
+rung_deform_conv_options rung_deform_conv_options_default(void) {
+  rung_deform_conv_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.groups = 1;
+  options.offset_groups = 1;
+  options.bias_ = false;
+  return options;
+}
+
+rung_value rung_deform_conv(rung_graph *graph, rung_value x, rung_value w, rung_value offset, rung_value bias,
+    rung_value mask, const rung_deform_conv_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_deform_conv);
+  rung_deform_conv_options o = rung_deform_conv_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, w);
+  rung_builder_in(&builder, offset);
+  rung_builder_optional(&builder, bias);
+  rung_builder_optional(&builder, mask);
+  rung_builder_i64s(&builder, 0, o.stride_count, o.stride);
+  rung_builder_i64s(&builder, 1, o.dilation_count, o.dilation);
+  rung_builder_i64s(&builder, 2, o.pad_before_count, o.pad_before);
+  rung_builder_i64s(&builder, 3, o.pad_after_count, o.pad_after);
+  rung_builder_i64(&builder, 4, o.groups);
+  rung_builder_i64(&builder, 5, o.offset_groups);
+  rung_builder_bool(&builder, 6, o.bias_);
+  return rung_builder_end(&builder);
+}
+
+rung_col2im_options rung_col2im_options_default(void) {
+  rung_col2im_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  return options;
+}
+
+rung_value rung_col2im(rung_graph *graph, rung_value x, int count, const rung_dim *output, const int64_t *kernel,
+    const rung_col2im_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_col2im);
+  rung_col2im_options o = rung_col2im_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_dims(&builder, 0, count, output);
+  rung_builder_i64s(&builder, 1, count, kernel);
+  rung_builder_i64s(&builder, 2, o.stride_count, o.stride);
+  rung_builder_i64s(&builder, 3, o.dilation_count, o.dilation);
+  rung_builder_i64s(&builder, 4, o.pad_before_count, o.pad_before);
+  rung_builder_i64s(&builder, 5, o.pad_after_count, o.pad_after);
+  return rung_builder_end(&builder);
+}
+
+rung_dft_options rung_dft_options_default(void) {
+  rung_dft_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.axis = -2;
+  options.inverse = false;
+  options.onesided = false;
+  return options;
+}
+
+rung_value rung_dft(rung_graph *graph, rung_value x, const rung_dft_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_dft);
+  rung_dft_options o = rung_dft_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_i64(&builder, 0, o.axis);
+  rung_builder_dim(&builder, 1, o.length);
+  rung_builder_bool(&builder, 2, o.inverse);
+  rung_builder_bool(&builder, 3, o.onesided);
+  return rung_builder_end(&builder);
+}
+
+rung_mel_weights_options rung_mel_weights_options_default(void) {
+  rung_mel_weights_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.low = 0;
+  return options;
+}
+
+rung_value rung_mel_weights(rung_graph *graph, int64_t bins, int64_t length, int64_t rate, double high,
+    const rung_mel_weights_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_mel_weights);
+  rung_mel_weights_options o = rung_mel_weights_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_i64(&builder, 0, bins);
+  rung_builder_i64(&builder, 1, length);
+  rung_builder_i64(&builder, 2, rate);
+  rung_builder_f64(&builder, 3, o.low);
+  rung_builder_f64(&builder, 4, high);
+  return rung_builder_end(&builder);
+}
+
+void rung_unique(rung_graph *graph, rung_value x, int64_t axis, bool sorted, rung_value *out_results) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_unique);
+  rung_builder_in(&builder, x);
+  rung_builder_i64(&builder, 0, axis);
+  rung_builder_bool(&builder, 1, sorted);
+  rung_builder_end_all(&builder, 5, out_results);
+}
+
+rung_value rung_determinant(rung_graph *graph, rung_value x) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_determinant);
+  rung_builder_in(&builder, x);
+  return rung_builder_end(&builder);
+}
+
+rung_argmax_pool_options rung_argmax_pool_options_default(void) {
+  rung_argmax_pool_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.ceil_ = false;
+  options.count_pad = false;
+  return options;
+}
+
+rung_value rung_argmax_pool(rung_graph *graph, rung_value x, const rung_argmax_pool_options *options) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_argmax_pool);
+  rung_argmax_pool_options o = rung_argmax_pool_options_default();
+  if (options && rung_builder_options(&builder, options->size))
+    memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+  rung_builder_in(&builder, x);
+  rung_builder_i64s(&builder, 0, o.kernel_count, o.kernel);
+  rung_builder_i64s(&builder, 1, o.stride_count, o.stride);
+  rung_builder_i64s(&builder, 2, o.dilation_count, o.dilation);
+  rung_builder_i64s(&builder, 3, o.pad_before_count, o.pad_before);
+  rung_builder_i64s(&builder, 4, o.pad_after_count, o.pad_after);
+  rung_builder_bool(&builder, 5, o.ceil_);
+  rung_builder_bool(&builder, 6, o.count_pad);
   return rung_builder_end(&builder);
 }
 
@@ -610,6 +1057,16 @@ rung_value rung_layer_norm(rung_graph *graph, rung_value x, rung_value weight, r
 rung_value rung_cumsum(rung_graph *graph, rung_value x, int64_t axis, bool exclusive, bool reverse) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_cumsum);
+  rung_builder_in(&builder, x);
+  rung_builder_i64(&builder, 0, axis);
+  rung_builder_bool(&builder, 1, exclusive);
+  rung_builder_bool(&builder, 2, reverse);
+  return rung_builder_end(&builder);
+}
+
+rung_value rung_cumprod(rung_graph *graph, rung_value x, int64_t axis, bool exclusive, bool reverse) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_cumprod);
   rung_builder_in(&builder, x);
   rung_builder_i64(&builder, 0, axis);
   rung_builder_bool(&builder, 1, exclusive);

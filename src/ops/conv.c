@@ -6,7 +6,7 @@
 #include "ops/spatial.h"
 
 #define FIELD(field) .name = #field, .offset = offsetof(rung_conv_attrs, field)
-static const rung_attr attributes[] = {
+const rung_attr rung_conv_attributes[] = {
     {FIELD(stride), .kind = RUNG_ATTR_I64S, .text_default = "[]", .doc = "per spatial axis; empty: 1"},
     {FIELD(dilation), .kind = RUNG_ATTR_I64S, .text_default = "[]", .doc = "distance of kernel positions; empty: 1"},
     {FIELD(pad_before), .kind = RUNG_ATTR_I64S, .text_default = "[]", .doc = "zeros before each axis; empty: 0"},
@@ -16,7 +16,7 @@ static const rung_attr attributes[] = {
     {0}};
 #undef FIELD
 
-static void fill(rung_spatial *s, const rung_conv_attrs *attrs, int axes) {
+void rung_conv_fill(rung_spatial *s, const rung_conv_attrs *attrs, int axes) {
   s->axes = axes;
   rung_spatial_fill(&attrs->stride, axes, 1, s->stride);
   rung_spatial_fill(&attrs->dilation, axes, 1, s->dilation);
@@ -44,11 +44,9 @@ static rung_status check_operands(rung_infer *infer) {
   return integer ? RUNG_OK : rung_infer_same_type(infer, 2, 0);
 }
 
-/* Integers give i32, which wraps. */
-static rung_status infer(rung_infer *infer) {
+rung_status rung_conv_extents(rung_infer *infer, rung_dim *out_extent) {
   const rung_conv_attrs *attrs = infer->attrs;
   const rung_value_type *x = &infer->in[0], *w = &infer->in[1];
-  RUNG_TRY(check_operands(infer));
   const int axes = x->rank - 2;
   RUNG_TRY(rung_spatial_check(infer, "stride", &attrs->stride, axes, 1));
   RUNG_TRY(rung_spatial_check(infer, "dilation", &attrs->dilation, axes, 1));
@@ -62,21 +60,31 @@ static rung_status infer(rung_infer *infer) {
   }
   RUNG_TRY(rung_infer_extent(infer, 0, 1,
                              rung_dims_mul(infer->dims, w->extent[1], rung_dims_constant(infer->dims, attrs->groups))));
-  if (infer->n_in == 3) RUNG_TRY(rung_infer_extent(infer, 2, 0, w->extent[0]));
   rung_spatial s;
-  fill(&s, attrs, axes);
-  rung_dim extent[RUNG_MAX_RANK] = {x->extent[0], w->extent[0]};
+  rung_conv_fill(&s, attrs, axes);
+  out_extent[0] = x->extent[0];
+  out_extent[1] = w->extent[0];
   for (int axis = 0; axis < axes; axis++) {
-    extent[2 + axis] = rung_spatial_windows(infer->dims, &s, axis, x->extent[2 + axis], w->extent[2 + axis], false);
-    RUNG_TRY(rung_infer_dim(infer, extent[2 + axis]));
+    out_extent[2 + axis] = rung_spatial_windows(infer->dims, &s, axis, x->extent[2 + axis], w->extent[2 + axis], false);
+    RUNG_TRY(rung_infer_dim(infer, out_extent[2 + axis]));
   }
+  return RUNG_OK;
+}
+
+/* Integers give i32, which wraps. */
+static rung_status infer(rung_infer *infer) {
+  const rung_value_type *x = &infer->in[0];
+  rung_dim extent[RUNG_MAX_RANK];
+  RUNG_TRY(check_operands(infer));
+  RUNG_TRY(rung_conv_extents(infer, extent));
+  if (infer->n_in == 3) RUNG_TRY(rung_infer_extent(infer, 2, 0, infer->in[1].extent[0]));
   rung_infer_result(infer, 0, rung_type_is_integer(x->type) ? RUNG_TYPE_I32 : x->type, x->rank, extent);
   return RUNG_OK;
 }
 
 /* As the matrix product that it is: places by results by channels of a group times kernel positions. */
-static void role_dims(rung_dims *dims, const rung_value_type *in, uint32_t n_in, const rung_value_type *out,
-                      const void *attrs, rung_dim *out_role) {
+void rung_conv_roles(rung_dims *dims, const rung_value_type *in, uint32_t n_in, const rung_value_type *out,
+                     const void *attrs, rung_dim *out_role) {
   (void)n_in, (void)attrs;
   out_role[0] = rung_dims_mul(dims, out->extent[0], rung_dims_product(dims, out->extent, 2, out->rank));
   out_role[1] = out->extent[1];
@@ -121,7 +129,7 @@ static void compute(const rung_args *args, const rung_spatial *s, const rung_wal
 static rung_status reference(const rung_args *args) {
   const rung_operand *w = &args->in[1], *y = &args->out[0];
   rung_spatial s;
-  fill(&s, args->attrs, y->rank - 2);
+  rung_conv_fill(&s, args->attrs, y->rank - 2);
   for (int axis = 0; axis < s.axes; axis++) s.kernel[axis] = w->extent[2 + axis];
   rung_walk place;
   for (rung_walk_begin(&place, y->rank, y->extent, 1, &y); place.live; rung_walk_next(&place))
@@ -199,6 +207,11 @@ static const rung_test_case cases[] = {
     {"f32[1,5,11] f32[5,1,3]", "stride=[3], pad_before=[2], pad_after=[1], groups=5"},
     {"f32[1,2,4,5,3] f32[3,2,2,2,2]", "dilation=[2,1,1]"},
     {"f32[0,3,7,8] f32[4,3,3,3]", ""},
+    {"f32[1,12,5,9] f32[26,12,1,1] f32[26]", ""},
+    {"f32[1,40,6,7] f32[14,40,3,3]", "pad_before=[1,1], pad_after=[1,1], stride=[2,2]"},
+    {"f32[1,70,2] f32[19,70,3] f32[19]", "pad_before=[1], pad_after=[1]"},
+    {"f32[2,3,20,70] f32[3,1,3,3] f32[3]", "groups=3, pad_before=[1,1], pad_after=[1,1]"},
+    {"f32[1,4,9,40] f32[8,1,3,5]", "groups=4, stride=[2,3], dilation=[2,1], pad_before=[2,4]"},
     {"f32[2,3,0,8] f32[4,3,3,3]", "pad_before=[1,1], pad_after=[1,1]"},
     {"f32[1,2,2,2] f32[1,2,3,3]", ""},
     {"f16[1,8,6] f16[8,8,3]", ""},
@@ -213,11 +226,11 @@ const rung_op rung_op_conv = {
     .in_lo = 2,
     .in_hi = 3,
     .results = 1,
-    .attrs = attributes,
+    .attrs = rung_conv_attributes,
     .attrs_bytes = sizeof(rung_conv_attrs),
     .roles = (const char *const[]){"M", "N", "K", NULL},
     .infer = infer,
-    .role_dims = role_dims,
+    .role_dims = rung_conv_roles,
     .reference = reference,
     .gradient = gradient,
     .test_lo = -1,

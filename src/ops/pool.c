@@ -143,6 +143,64 @@ const rung_op rung_op_max_pool = {
     .tests = max_cases,
 };
 
+/* ---- argmax_pool: where max_pool found its number, counted in row-major order over all of x; -1 in nothing but padding
+ */
+
+static rung_status infer_argmax(rung_infer *infer) {
+  RUNG_TRY(infer_pool(infer, RUNG_TAKES_NUMBER));
+  infer->out[0].type = RUNG_TYPE_I64;
+  return RUNG_OK;
+}
+
+static bool is_larger(const rung_operand *x, int64_t at, int64_t than) {
+  if (rung_operand_is_integer(x)) {
+    const int64_t u = rung_load_i64(x, at), v = rung_load_i64(x, than);
+    return rung_type_is_unsigned((rung_type)x->type) ? (uint64_t)u > (uint64_t)v : u > v;
+  }
+  const double u = rung_load_f64(x, at), v = rung_load_f64(x, than);
+  return v == v && !(u <= v);
+}
+
+static rung_status argmax_reference(const rung_args *args) {
+  const rung_operand *x = &args->in[0], *y = &args->out[0];
+  rung_spatial s;
+  fill_resolved(&s, args);
+  rung_walk place;
+  for (rung_walk_begin(&place, y->rank, y->extent, 1, &y); place.live; rung_walk_next(&place)) {
+    int64_t index = -1, best = 0;
+    rung_window window;
+    for (rung_window_begin(&window, &s, place.index + 2, x->extent + 2); window.walk.live;
+         rung_window_next(&window, &s, place.index + 2, x->extent + 2)) {
+      if (!window.inside) continue;
+      const int64_t from = offset_in(x, &place, &window);
+      if (index >= 0 && !is_larger(x, from, best)) continue;
+      best = from;
+      index = place.index[0] * x->extent[1] + place.index[1];
+      for (int axis = 0; axis < s.axes; axis++) index = index * x->extent[2 + axis] + window.at[axis];
+    }
+    rung_store_i64(y, place.offset[0], index);
+  }
+  return RUNG_OK;
+}
+
+const rung_op rung_op_argmax_pool = {
+    .name = "argmax_pool",
+    .doc = "where in x the largest number of every window stands, the first of equals",
+    .operands = (const char *const[]){"x", NULL},
+    .in_lo = 1,
+    .in_hi = 1,
+    .results = 1,
+    .attrs = attributes,
+    .attrs_bytes = sizeof(rung_pool_attrs),
+    .infer = infer_argmax,
+    .role_dims = rung_role_elements,
+    .reference = argmax_reference,
+    .no_gradient = "indices",
+    .test_lo = -4,
+    .test_hi = 4,
+    .tests = max_cases,
+};
+
 /* ---- average_pool */
 
 /* How many positions of a window count: those inside x, or with count_pad those inside x and its padding. */

@@ -23,6 +23,13 @@ rung_status rung_spatial_check(const rung_infer *infer, const char *name, const 
  * axis or the padding before it, as in ONNX. */
 rung_dim rung_spatial_windows(rung_dims *dims, const rung_spatial *s, int axis, rung_dim extent, rung_dim kernel,
                               bool ceil);
+/* Of conv and conv_integer: the attribute list, the attributes with their defaults, the result's extents (checks what
+ * the attributes and shapes of x and w must hold), the roles M, N, K. */
+extern const rung_attr rung_conv_attributes[];
+void rung_conv_fill(rung_spatial *s, const rung_conv_attrs *attrs, int axes);
+rung_status rung_conv_extents(rung_infer *infer, rung_dim *out_extent);
+void rung_conv_roles(rung_dims *dims, const rung_value_type *in, uint32_t n_in, const rung_value_type *out,
+                     const void *attrs, rung_dim *out_role);
 /* The gradient of w in y = conv(x, w) of these attributes, as a graph. */
 rung_value rung_build_conv_weight_gradient(struct rung_graph *g, const rung_conv_attrs *attrs, rung_value x,
                                            rung_value w, rung_value gy);

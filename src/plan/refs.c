@@ -42,7 +42,7 @@ static void dense_strides(rung_planner *p, rung_ref *ref) {
     ref->stride[i] = stride;
     if (i == 0) break;
     rung_dim extent = ref->extent[i];
-    if (i == ref->rank - 1 && row->block > 1)
+    if (i == ref->rank - 1 && row->class_ == RUNG_CLASS_BLOCK)
       extent = rung_dims_div(p->dims, extent, rung_dims_constant(p->dims, row->block));
     stride = rung_dims_mul(p->dims, stride, extent);
   }
@@ -66,7 +66,10 @@ rung_dim rung_planner_bytes(rung_planner *p, const rung_value_type *type) {
   const rung_type_row *row = rung_type_get(type->type);
   rung_dim elements = rung_dims_constant(p->dims, 1);
   for (int i = 0; i < type->rank; i++) elements = rung_dims_mul(p->dims, elements, type->extent[i]);
-  if (row->block > 1) {
+  if (row->block > 1 && row->class_ != RUNG_CLASS_BLOCK) { /* several numbers a byte, rows one behind the other */
+    elements = rung_dims_add(p->dims, elements, rung_dims_constant(p->dims, row->block - 1));
+    elements = rung_dims_div(p->dims, elements, rung_dims_constant(p->dims, row->block));
+  } else if (row->block > 1) {
     /* Rows are whole blocks, so the division is exact and vanishes where extents are constant. */
     int64_t elements_of_row;
     if (rung_dims_is_constant(p->dims, type->extent[type->rank - 1], &elements_of_row) &&

@@ -203,7 +203,8 @@ static bool dense(const rung_tensor *t) {
   bool any = false;
   for (int i = 0; i < t->rank; i++) any |= t->stride[i] != 0;
   if (!any) return true;
-  const int64_t block = rung_type_get(t->type)->block;
+  const rung_type_row *row = rung_type_get(t->type);
+  const int64_t block = row->class_ == RUNG_CLASS_BLOCK ? row->block : 1;
   int64_t want = 1;
   for (int i = t->rank - 1; i >= 0; i--) {
     if (t->stride[i] != want && t->extent[i] > 1) return false;

@@ -78,9 +78,9 @@ static void hand_over(walk *w, const rung_plan_loop *loop) {
       w->c->root_stamp++; /* other remembered bindings point at the old places */
     } else {
       const rung_operand *in = &w->now->operand[c->in_ref];
-      const rung_type_row *row = rung_type_get((rung_type)in->type);
       if (in->base)
-        memcpy(root[c->root_in], root[c->root_out], (size_t)(rung_operand_count(in) / row->block) * row->bytes);
+        memcpy(root[c->root_in], root[c->root_out],
+               (size_t)rung_type_bytes((rung_type)in->type, (uint64_t)rung_operand_count(in)));
     }
   }
   rung_resolve_bases(w->plan, w->now, w->c->root);

@@ -114,8 +114,9 @@ rung_status rung_weights_size(rung_type type, int rank, const int64_t *extent, r
   const rung_type_row *row = rung_type_get(type);
   if (!row) return rung_fail(error, RUNG_INVALID_ARGUMENT, "type %d does not exist", (int)type);
   if (rank < 0 || rank > RUNG_MAX_RANK) return rung_fail(error, RUNG_INVALID_ARGUMENT, "rank %d", rank);
-  const int64_t inner = rank ? extent[rank - 1] : 1;
-  if (inner % row->block) {
+  const bool blocks_of_rows = row->class_ == RUNG_CLASS_BLOCK; /* else several numbers a byte, row behind row */
+  const int64_t inner = rank ? extent[rank - 1] : 1, block = blocks_of_rows ? row->block : 1;
+  if (inner % block) {
     return rung_fail(error, RUNG_SHAPE_MISMATCH, "rows of %" PRId64 " are no multiple of the block of %s, %d", inner,
                      row->name, row->block);
   }
@@ -126,11 +127,12 @@ rung_status rung_weights_size(rung_type type, int rank, const int64_t *extent, r
     if (extent[i] < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "extent %d is %" PRId64, i, extent[i]);
     if (extent[i] == 0) empty = true;
     const int64_t n = extent[i] == 0 ? 1 : extent[i];
-    const int64_t blocks = i == rank - 1 && extent[i] ? n / row->block : n;
+    const int64_t blocks = i == rank - 1 && extent[i] ? n / block : n;
     if (rung_mul_overflows(elements, n, &elements) || rung_mul_overflows(bytes, blocks, &bytes)) {
       return rung_fail(error, RUNG_OVERFLOW, "the product of the extents does not fit 63 bits");
     }
   }
+  if (!blocks_of_rows) bytes = (elements / row->block + (elements % row->block != 0)) * row->bytes;
   *out_bytes = empty ? 0 : (uint64_t)bytes;
   return RUNG_OK;
 }

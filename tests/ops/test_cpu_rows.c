@@ -11,6 +11,7 @@ static rung_host *host;
 static uint64_t seed = 88172645463325252u;
 static uint32_t isa;
 static struct { int64_t cases, split, in_place, nans; } done;
+static char **only; /* names of ops to look at, from the command line; NULL: all */
 
 #define FAIL_ROW(c, row, ...)                                                               \
   do {                                                                                      \
@@ -41,6 +42,23 @@ static double room_of(const op_case *c, const tensor *y, double value, const sca
   return c->op->tolerance.relative * fmax(size, s->largest * s->fan) + s->fan * 0x1p-24 * size +
          s->norm * s->largest * 0x1p-23 + rounded;
 }
+/* How many products an op that has a role K adds up; 0 without. */
+static int64_t products_of(const op_case *c, const built *b, const eval *e) {
+  rung_match match;
+  rung_dim role[RUNG_MAX_ROLES] = {{0}};
+  int k = 0;
+  while (c->op->roles && c->op->roles[k] && strcmp(c->op->roles[k], "K") != 0) k++;
+  if (!c->op->roles || !c->op->roles[k]) return 0;
+  rung_match_init(&match, b->graph, b->node);
+  rung_value_type in[CASE_OPERANDS];
+  for (uint32_t i = 0; i < match.n_in; i++) in[i] = *match.in[i];
+  c->op->role_dims(b->graph->dims, in, match.n_in, match.out, b->node->attrs, role);
+  int64_t *dim = (int64_t *)calloc(b->graph->dims->count, sizeof *dim);
+  CHECK_OK(rung_dims_evaluate(b->graph->dims, e->symbol, dim, NULL));
+  const int64_t products = dim[role[k].id];
+  free(dim);
+  return products;
+}
 static scale scale_of(const op_case *c, const built *b, const eval *e) {
   scale s = {0, 1, 0};
   for (int i = 0; i < c->n; i++)
@@ -50,6 +68,7 @@ static scale scale_of(const op_case *c, const built *b, const eval *e) {
     }
   const double out = (double)tensor_count(result_of(e, b, 0));
   if (c->n && out > 0) s.fan = fmax(1, (double)tensor_count(e->value[b->in[0].id]) / out);
+  s.fan = fmax(s.fan, sqrt((double)products_of(c, b, e))); /* signs that are drawn make sums grow with the root */
   const rung_attr *epsilon = rung_attr_find(c->op, "epsilon", 7);
   if (epsilon) s.norm = 1 / sqrt(*(const double *)rung_attr_get(epsilon, b->node->attrs));
   return s;
@@ -219,9 +238,17 @@ static void check_nan_spread(const op_case *c) {
   for (int64_t at = 0; at < n && at < 18; at++, done.nans++) check_case(c, false, 0, at);
 }
 
+static bool wanted(const rung_op *op) {
+  if (!only) return true;
+  for (char **name = only; *name; name++)
+    if (strcmp(*name, op->name) == 0) return true;
+  return false;
+}
+
 static void test_every_row(void) {
   for (size_t i = 0; i < rung_op_count(); i++) {
     const rung_op *op = rung_op_at(i);
+    if (!wanted(op)) continue;
     const int64_t before = done.cases;
     for (const rung_test_case *t = op->tests; t && t->operands; t++) {
       op_case c;
@@ -234,7 +261,8 @@ static void test_every_row(void) {
   }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc > 1) only = argv + 1;
   isa = rung_isa_detect();
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   RUN(test_every_row);

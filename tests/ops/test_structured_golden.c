@@ -18,8 +18,8 @@
 
 #include "structured_run.h"
 
-static const char *const files[] = {"matmul",    "positions", "kv",     "index", "spatial",
-                                    "attention", "control",   "random", "ragged"};
+static const char *const files[] = {"matmul", "positions", "kv",     "index",     "spatial",   "attention", "control",
+                                    "random", "ragged",    "resize", "recurrent", "detection", "transform", "integer"};
 
 typedef struct reader {
   char *text, *at;

@@ -7,6 +7,7 @@
 #include "ops/elementwise.h"
 
 static rung_host *host;
+static char **only; /* names of ops to look at, from the command line; NULL: all */
 static uint64_t seed = 88172645463325252u;
 static struct { int64_t cases, strided, open, other, wide, gradients, kinks, smaller, views, texts; } done;
 
@@ -414,9 +415,17 @@ static void check_other_extents(const op_case *stated) {
   }
 }
 
+static bool wanted(const rung_op *op) {
+  if (!only) return true;
+  for (char **name = only; *name; name++)
+    if (strcmp(*name, op->name) == 0) return true;
+  return false;
+}
+
 static void test_every_op(void) {
   for (size_t i = 0; i < rung_op_count(); i++) {
     const rung_op *op = rung_op_at(i);
+    if (!wanted(op)) continue;
     const int64_t before = test_state.failed;
     test_state.checks++;
     if (!op->doc || !op->name || (!op->gradient && !op->no_gradient)) {
@@ -450,7 +459,8 @@ static void test_names_are_unique_and_found(void) {
   CHECK(rung_op_at(rung_op_count()) == NULL);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc > 1) only = argv + 1;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   RUN(test_names_are_unique_and_found);
   RUN(test_every_op);

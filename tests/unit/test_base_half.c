@@ -120,6 +120,17 @@ static void test_eight_and_four(void) {
   CHECK_EQ_I64(rung_f8e4m3_from_f32(-INFINITY), 0xFE);
   CHECK_EQ_I64(rung_f8e5m2_from_f32(INFINITY), 0x7B);
   CHECK(isnan(rung_f8e4m3_to_f32(rung_f8e4m3_from_f32(NAN))) && isnan(rung_f8e5m2_to_f32(rung_f8e5m2_from_f32(NAN))));
+  CHECK(rung_f8e4m3fnuz_to_f32(0x7F) == 240.0f && isnan(rung_f8e4m3fnuz_to_f32(0x80)));
+  CHECK(rung_f8e5m2fnuz_to_f32(0x7F) == 57344.0f && isnan(rung_f8e5m2fnuz_to_f32(0x80)));
+  CHECK_EQ_I64(rung_f8e4m3fnuz_from_f32(-0.0f), 0);
+  CHECK_EQ_I64(rung_f8e5m2fnuz_from_f32(-INFINITY), 0xFF);
+  for (int h = 0; h < 256; h++) {
+    if (h == 0x80) continue;
+    CHECK_EQ_I64(rung_f8e4m3fnuz_from_f32(rung_f8e4m3fnuz_to_f32((uint8_t)h)), h);
+    CHECK_EQ_I64(rung_f8e5m2fnuz_from_f32(rung_f8e5m2fnuz_to_f32((uint8_t)h)), h);
+    CHECK_EQ_I64(rung_e8m0_from_f32(rung_e8m0_to_f32((uint8_t)h)), h);
+  }
+  CHECK_EQ_I64(rung_e8m0_from_f32(1.0001f), 128);
   CHECK_EQ_I64(rung_f4e2m1_from_f32(100), 7);
   CHECK(rung_e8m0_to_f32(127) == 1.0f && rung_e8m0_to_f32(254) == 0x1p127f && rung_e8m0_to_f32(0) == 0x1p-127f);
   CHECK(isnan(rung_e8m0_to_f32(255)));

@@ -98,8 +98,9 @@ static void test_sizes(void) {
   CHECK_STATUS(rung_weights_size(RUNG_TYPE_F32, 3, zero, &error, &bytes), RUNG_OVERFLOW);
   CHECK_STATUS(rung_weights_size(RUNG_TYPE_F32, 1, (const int64_t[]){-1}, &error, &bytes), RUNG_INVALID_ARGUMENT);
   CHECK_STATUS(rung_weights_size(RUNG_TYPE_Q4_K, 2, (const int64_t[]){3, 128}, &error, &bytes), RUNG_SHAPE_MISMATCH);
-  CHECK_STATUS(rung_weights_size(RUNG_TYPE_I4, 1, (const int64_t[]){3}, &error, &bytes), RUNG_SHAPE_MISMATCH);
   CHECK_EQ_I64(bytes, 77);
+  CHECK_OK(rung_weights_size(RUNG_TYPE_I4, 2, (const int64_t[]){3, 3}, &error, &bytes));
+  CHECK_EQ_I64(bytes, 5); /* nine numbers, two a byte, row behind row */
   CHECK_OK(rung_weights_size(RUNG_TYPE_Q4_K, 2, (const int64_t[]){3, 512}, &error, &bytes));
   CHECK_EQ_I64(bytes, 3 * 2 * 144);
   CHECK_OK(rung_weights_size(RUNG_TYPE_F64, 0, NULL, &error, &bytes));
@@ -334,7 +335,7 @@ static void test_check_formats(void) {
     CHECK_OK(rung_weights_add(w, &desc, source, 0, &error, NULL));
     CHECK_OK(rung_weights_check(w, &error));
     const bool numbers = row->class_ == RUNG_CLASS_FLOAT || row->class_ == RUNG_CLASS_BLOCK ||
-                         type == RUNG_TYPE_F8E4M3 || type == RUNG_TYPE_F8E5M2;
+                         type == RUNG_TYPE_F8E4M3 || type == RUNG_TYPE_F8E5M2 || type == RUNG_TYPE_F8E8M0;
     /* All ones in row 8765, column 0 and the rest of its block: a NaN in any format that has one. */
     memset(data + bytes / rows * 8765, 0xFF, row->bytes);
     uint64_t element = 0;

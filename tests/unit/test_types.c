@@ -124,7 +124,7 @@ static void test_recorded_blocks(void) {
 /* ---- the table */
 
 static void test_rows(void) {
-  CHECK_EQ_I64(rung_type_count(), 44);
+  CHECK_EQ_I64(rung_type_count(), 47);
   for (size_t i = 0; i < rung_type_count(); i++) {
     const rung_type type = rung_type_at(i);
     const rung_type_row *row = rung_type_get(type);
@@ -137,7 +137,7 @@ static void test_rows(void) {
   }
   rung_type found;
   CHECK(!rung_type_find("q4_2", &found) && !rung_type_find(NULL, &found) && !rung_type_find("", &found));
-  CHECK(!rung_type_get((rung_type)20) && !rung_type_get((rung_type)-1) && !rung_type_get(RUNG_TYPE_LIMIT));
+  CHECK(!rung_type_get((rung_type)23) && !rung_type_get((rung_type)-1) && !rung_type_get(RUNG_TYPE_LIMIT));
   CHECK_STR(rung_type_name((rung_type)63), "?");
   CHECK_EQ_I64(rung_type_bytes((rung_type)63, 8), 0);
   CHECK_EQ_I64(rung_type_bytes(RUNG_TYPE_F64, UINT64_MAX), 0);
@@ -223,7 +223,8 @@ static void test_packing(void) {
 
 /* Every pattern of a narrow float comes back from float as itself (NaN as a NaN). */
 static void test_narrow_floats(void) {
-  static const rung_type types[] = {RUNG_TYPE_F16, RUNG_TYPE_BF16, RUNG_TYPE_F8E4M3, RUNG_TYPE_F8E5M2};
+  static const rung_type types[] = {RUNG_TYPE_F16,        RUNG_TYPE_BF16,       RUNG_TYPE_F8E4M3, RUNG_TYPE_F8E5M2,
+                                    RUNG_TYPE_F8E4M3FNUZ, RUNG_TYPE_F8E5M2FNUZ, RUNG_TYPE_F8E8M0};
   for (size_t t = 0; t < RUNG_COUNT(types); t++) {
     const rung_type_row *row = rung_type_get(types[t]);
     for (uint32_t bits = 0; bits < (row->bytes == 2 ? 65536u : 256u); bits++) {

@@ -109,14 +109,7 @@ static int bench_binding(job *j) {
   return code;
 }
 
-static int open_graph(job *j) {
-  const int code = cli_read_graph(&j->s, &j->graph);
-  if (code || !j->options.weights) return code;
-  const rung_source source = rung_source_path(j->options.weights);
-  rung_status status = rung_weights_open(j->s.host, &source, NULL, &j->s.error, &j->weights);
-  if (!status) status = rung_view_create(j->weights, &j->s.error, &j->view);
-  return status ? cli_fail(&j->s, CLI_ON_FILE, status, NULL) : CLI_OK;
-}
+static int open_graph(job *j) { return cli_read_graph(&j->s, &j->graph, &j->weights, &j->view); }
 
 /* Counts through all combinations like an odometer, the last --bind fastest. */
 static int bench_all(job *j) {

@@ -203,7 +203,8 @@ int cli_make_inputs(cli_session *s, const rung_graph *graph, cli_symbols *symbol
   int64_t *value = calloc(graph->dims->count + 1, sizeof *value);
   int code = out->tensor && out->file && out->memory && value ? CLI_OK : cli_refuse(s, CLI_NO_MEMORY, "out of memory");
   for (int i = 0; !code && i < s->options->inputs.count; i++)
-    code = read_input(s, graph, s->options->inputs.item[i], symbols, out);
+    if (!cli_is_pinned(s, s->options->inputs.item[i]))
+      code = read_input(s, graph, s->options->inputs.item[i], symbols, out);
   if (!code) {
     const rung_status status = rung_dims_evaluate(graph->dims, symbols->value, value, &s->error);
     if (status) code = cli_fail(s, CLI_ON_FLAGS, status, NULL);

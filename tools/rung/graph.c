@@ -41,8 +41,12 @@ int cli_graph(cli_session *s) {
     int code = cli_recognise(s, &kind);
     if (!code && kind != CLI_FILE_GRAPH)
       code = cli_refuse(s, CLI_USAGE, "--source is for text graphs; %s is none", s->options->model);
-    if (!code) code = cli_read_graph(s, &graph);
+    rung_weights *weights = NULL;
+    rung_view *view = NULL;
+    if (!code) code = cli_read_graph(s, &graph, &weights, &view);
     if (!code) code = show(s, graph);
+    rung_view_release(view);
+    rung_weights_release(weights);
     rung_graph_destroy(graph);
     return code;
   }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "formats/onnx/onnx.h"
 #include "formats/safetensors.h"
 #include "formats/sections.h"
 #include "prompt.h"
@@ -36,17 +37,32 @@ int cli_recognise(const cli_session *s, cli_file *out) {
     *out = CLI_FILE_COMPILED;
   else if (dot && strcmp(dot, ".safetensors") == 0)
     *out = CLI_FILE_SAFETENSORS;
-  else if (dot && strcmp(dot, ".onnx") == 0)
-    return cli_refuse(s, CLI_UNSUPPORTED, "%s: %s files are not supported yet", path, dot);
+  else if ((dot && strcmp(dot, ".onnx") == 0) || rung_onnx_recognise((const uint8_t *)head, got))
+    *out = CLI_FILE_GRAPH;
   else
-    return cli_refuse(s, CLI_BAD_FILE,
-                      "%s: neither a GGUF file nor a model folder nor a text graph (which begins with \"rung 1\")",
-                      path);
+    return cli_refuse(
+        s, CLI_BAD_FILE,
+        "%s: neither a GGUF file nor a model folder nor ONNX nor a text graph (which begins with \"rung 1\")", path);
   return CLI_OK;
 }
 
-int cli_read_graph(cli_session *s, rung_graph **out_graph) {
+static bool is_text(const char *path) {
+  char head[5] = {0};
+  FILE *file = fopen(path, "rb");
+  const size_t got = file ? fread(head, 1, sizeof head, file) : 0;
+  if (file) fclose(file);
+  return got == sizeof head && memcmp(head, "rung ", 5) == 0;
+}
+
+int cli_read_graph(cli_session *s, rung_graph **out_graph, rung_weights **out_weights, rung_view **out_view) {
   cli_bytes text;
+  *out_graph = NULL;
+  *out_weights = NULL;
+  *out_view = NULL;
+  if (!is_text(s->options->model)) {
+    if (!s->options->weights) return cli_read_onnx(s, out_graph, out_weights, out_view);
+    return cli_refuse(s, CLI_USAGE, "--weights is for text graphs; %s has weights of its own", s->options->model);
+  }
   int code = cli_read_file(s, s->options->model, &text);
   if (!code) {
     const rung_status status = rung_graph_parse(s->host, text.data, text.bytes, &s->error, out_graph);
@@ -56,7 +72,7 @@ int cli_read_graph(cli_session *s, rung_graph **out_graph) {
       code = cli_refuse(s, cli_exit_code(CLI_ON_FILE, status), "%s: %s", s->options->model, s->error.message);
   }
   free(text.data);
-  return code;
+  return code ? code : cli_open_weights(s, out_weights, out_view);
 }
 
 /* The flag that names symbols. */
@@ -94,6 +110,7 @@ static int bind_one(const cli_session *s, const rung_graph *graph, const char *i
 int cli_bind_symbols(const cli_session *s, const rung_graph *graph, cli_symbols *out) {
   for (int i = 0; i < RUNG_MAX_SYMBOLS; i++) out->value[i] = RUNG_UNBOUND;
   for (int i = 0; i < s->options->bindings.count; i++) {
+    if (cli_is_pinned(s, s->options->bindings.item[i])) continue;
     const int code = bind_one(s, graph, s->options->bindings.item[i], out);
     if (code) return code;
   }

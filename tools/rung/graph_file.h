@@ -6,12 +6,18 @@
 #include "ir/graph.h"
 #include "session.h"
 
-/* SAFETENSORS: a file, or a model folder. */
+/* SAFETENSORS: a file, or a model folder. GRAPH: as text, or ONNX. */
 typedef enum cli_file { CLI_FILE_GGUF, CLI_FILE_SAFETENSORS, CLI_FILE_GRAPH, CLI_FILE_COMPILED } cli_file;
 /* By the first bytes. What is neither is refused: CLI_UNSUPPORTED for formats of later versions. */
 int cli_recognise(const cli_session *session, cli_file *out);
 
-int cli_read_graph(cli_session *session, rung_graph **out_graph);
+/* A graph and a view of its weights: a text graph with those of --weights (*out_view NULL without), or an ONNX model
+ * with its own. What was made is the caller's, also on failure. */
+int cli_read_graph(cli_session *session, rung_graph **out_graph, rung_weights **out_weights, rung_view **out_view);
+/* An ONNX model; what it must know when it is opened is taken from -i and --bind, whose names then stand in
+ * session->pinned. */
+int cli_read_onnx(cli_session *session, rung_graph **out_graph, rung_weights **out_weights, rung_view **out_view);
+bool cli_is_pinned(const cli_session *session, const char *item); /* NAME=... */
 int cli_open_compiled(cli_session *session, rung_compiled **out_compiled);
 /* A view of --weights, or nothing (*out_view NULL). */
 int cli_open_weights(cli_session *session, rung_weights **out_weights, rung_view **out_view);

@@ -145,7 +145,9 @@ static int inspect_graph(const cli_inspection *i) {
     return cli_refuse(i->session, CLI_USAGE,
                       "--check looks at tensors of a model; a text graph has none (rung run --check compares devices)");
   rung_graph *graph = NULL;
-  int code = cli_read_graph(i->session, &graph);
+  rung_weights *weights = NULL;
+  rung_view *view = NULL;
+  int code = cli_read_graph(i->session, &graph, &weights, &view);
   if (!code && !wants_compile(o)) cli_show_graph(i, graph);
   if (!code && wants_compile(o)) {
     cli_compiled c = {0};
@@ -154,6 +156,8 @@ static int inspect_graph(const cli_inspection *i) {
     rung_program_release(c.program);
     rung_template_release(c.template_);
   }
+  rung_view_release(view);
+  rung_weights_release(weights);
   rung_graph_destroy(graph);
   return code;
 }

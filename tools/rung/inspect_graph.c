@@ -70,7 +70,7 @@ void cli_show_graph(const cli_inspection *i, const rung_graph *graph) {
     cli_json_string(i->json, "format", "graph");
     cli_json_integer(i->json, "nodes", graph->nodes);
   } else {
-    printf("%s: text graph, %u nodes\n", i->session->options->model, graph->nodes);
+    printf("%s: graph, %u nodes\n", i->session->options->model, graph->nodes);
   }
   show_symbols(i, graph);
   show_declared(i, graph, "inputs", "input", &type);

@@ -161,8 +161,7 @@ static int set_up(job *j, cli_file kind) {
   if (kind == CLI_FILE_COMPILED) {
     code = set_up_compiled(j, &program);
   } else {
-    code = cli_read_graph(j->s, &j->graph);
-    if (!code) code = cli_open_weights(j->s, &j->weights, &j->view);
+    code = cli_read_graph(j->s, &j->graph, &j->weights, &j->view);
   }
   if (!code) code = cli_bind_symbols(j->s, j->graph, &j->symbols);
   if (!code) code = cli_make_inputs(j->s, j->graph, &j->symbols, &j->inputs);

@@ -10,6 +10,7 @@
 #include "base/compiler.h"
 #include "table.h"
 
+enum { CLI_MOST_PINS = 16 };
 typedef struct cli_session {
   cli_command_id command;
   const cli_options *options;
@@ -18,6 +19,7 @@ typedef struct cli_session {
   rung_trace *trace; /* NULL: none wanted */
   rung_store *store; /* of compiles; NULL: none wanted */
   rung_error error;
+  char pinned[CLI_MOST_PINS][128]; /* inputs and symbols that an ONNX model was opened with; "" behind the last */
 } cli_session;
 
 /* What was being done when a status came: the same status of a file and of a flag are different exit codes. */

@@ -28,11 +28,10 @@ int cli_open_weights(cli_session *s, rung_weights **out_weights, rung_view **out
 
 static int compile_graph(cli_session *s, cli_work *w) {
   cli_symbols symbols;
-  int code = cli_read_graph(s, &w->graph);
-  if (!code) code = cli_bind_symbols(s, w->graph, &symbols);
-  if (!code) code = cli_open_weights(s, &w->weights, &w->view);
-  if (code) return code;
   w->own_view = true;
+  int code = cli_read_graph(s, &w->graph, &w->weights, &w->view);
+  if (!code) code = cli_bind_symbols(s, w->graph, &symbols);
+  if (code) return code;
   rung_compile_options o = rung_compile_options_default();
   o.quant = s->options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
   rung_binding ceiling[RUNG_MAX_SYMBOLS];

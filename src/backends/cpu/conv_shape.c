@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions taken apart, and what their windows see put in rows. */
+#include "backends/cpu/conv_shape.h"
+
+#include <string.h>
+
+#include "ops/attrs.h"
+
+static int64_t number(const rung_i64_list *list, int axis, int64_t otherwise) {
+  return list->count ? list->value[axis] : otherwise;
+}
+
+void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *out) {
+  const rung_operand *x = &args->in[0], *w = &args->in[1], *y = &args->out[0];
+  rung_conv_shape s = {.args = args, .x = x, .w = w, .y = y, .transposed = transposed, .batch = x->extent[0]};
+  if (args->n_in == 3) s.bias = &args->in[2];
+  /* The two attribute structs begin alike but are two types. */
+  const rung_conv_attrs *plain = args->attrs;
+  const rung_conv_transpose_attrs *back = args->attrs;
+  const rung_i64_list *stride = transposed ? &back->stride : &plain->stride;
+  const rung_i64_list *dilation = transposed ? &back->dilation : &plain->dilation;
+  const rung_i64_list *before = transposed ? &back->pad_before : &plain->pad_before;
+  s.groups = transposed ? back->groups : plain->groups;
+  s.channels = x->extent[1] / s.groups;
+  s.results = y->extent[1] / s.groups;
+  s.x_channel = x->stride[1];
+  s.w_channel = w->stride[transposed ? 0 : 1];
+  s.w_result = w->stride[transposed ? 1 : 0];
+  s.places = 1;
+  const int missing = RUNG_CONV_AXES - (x->rank - 2);
+  for (int a = 0; a < RUNG_CONV_AXES; a++) {
+    const int from = a - missing;
+    s.axis[a] = (rung_conv_axis){1, 1, 1, 1, 1, 0, 0, 0};
+    if (from < 0) continue;
+    s.axis[a] = (rung_conv_axis){.in = x->extent[2 + from],
+                                 .out = y->extent[2 + from],
+                                 .kernel = w->extent[2 + from],
+                                 .stride = number(stride, from, 1),
+                                 .dilation = number(dilation, from, 1),
+                                 .before = number(before, from, 0),
+                                 .x_step = x->stride[2 + from],
+                                 .w_step = w->stride[2 + from]};
+    s.places *= y->extent[2 + from];
+  }
+  *out = s;
+}
+
+/* ---- phases */
+
+static int64_t phases_of(const rung_conv_axis *a) { return rung_conv_max(1, rung_conv_min(a->stride, a->out)); }
+
+int64_t rung_conv_phases(const rung_conv_shape *s) {
+  int64_t n = 1;
+  for (int a = 0; a < RUNG_CONV_AXES && s->transposed; a++) n *= phases_of(&s->axis[a]);
+  return n;
+}
+
+static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
+
+/* Places r, r + stride, ..: kernel position t reaches them where r + before - t * dilation is a multiple of stride. */
+static rung_conv_line transposed_line(const rung_conv_axis *a, int64_t r) {
+  rung_conv_line line = {
+      .n = a->out > r ? (a->out - r + a->stride - 1) / a->stride : 0, .out0 = r, .out_step = a->stride, .in_step = 1};
+  const int64_t shared = common(a->dilation, a->stride);
+  line.tap_step = a->stride / shared;
+  line.off_step = -(a->dilation / shared);
+  if ((r + a->before) % shared) return line;
+  const int64_t most = rung_conv_min(line.tap_step, a->kernel);
+  while (line.tap0 < most && (r + a->before - line.tap0 * a->dilation) % a->stride) line.tap0++;
+  if (line.tap0 == most) return line;
+  line.taps = (a->kernel - 1 - line.tap0) / line.tap_step + 1;
+  line.off0 = (r + a->before - line.tap0 * a->dilation) / a->stride;
+  return line;
+}
+
+void rung_conv_phase_at(const rung_conv_shape *s, int64_t index, rung_conv_phase *out) {
+  rung_conv_phase p = {.places = 1, .taps = 1};
+  for (int i = RUNG_CONV_AXES; i-- > 0;) {
+    const rung_conv_axis *a = &s->axis[i];
+    if (s->transposed) {
+      const int64_t phases = phases_of(a);
+      p.line[i] = transposed_line(a, index % phases);
+      index /= phases;
+    } else {
+      p.line[i] = (rung_conv_line){.n = a->out,
+                                   .out_step = 1,
+                                   .taps = a->kernel,
+                                   .tap_step = 1,
+                                   .in_step = a->stride,
+                                   .off0 = -a->before,
+                                   .off_step = a->dilation};
+    }
+    p.places *= p.line[i].n;
+    p.taps *= p.line[i].taps;
+  }
+  p.k = s->channels * p.taps;
+  *out = p;
+}
+
+/* ---- gathering */
+
+void rung_conv_load(rung_type type, const uint8_t *from, int64_t step, int64_t n, float *out) {
+  const rung_type_row *row = rung_type_get(type);
+  if (type != RUNG_TYPE_F32) {
+    if (step == 1) row->to_f32(from, out, (size_t)n);
+    for (int64_t i = 0; i < n && step != 1; i++) row->to_f32(from + i * step * row->bytes, out + i, 1);
+    return;
+  }
+  const float *x = (const float *)from;
+  if (step == 1) {
+    memcpy(out, x, (size_t)n * sizeof *out);
+  } else if (step == 2) {
+    for (int64_t i = 0; i < n; i++) out[i] = x[2 * i];
+  } else {
+    for (int64_t i = 0; i < n; i++) out[i] = x[i * step];
+  }
+}
+
+/* Places i of a line, [i0, i0 + n), whose tap `t` lies in x: those below *out_lo and from *out_hi on do not. */
+static void inside(const rung_conv_line *line, int64_t in, int64_t t, int64_t i0, int64_t n, int64_t *out_lo,
+                   int64_t *out_hi) {
+  const int64_t off = line->off0 + t * line->off_step;
+  int64_t lo = off >= 0 ? 0 : (-off + line->in_step - 1) / line->in_step;
+  int64_t hi = in - off <= 0 ? 0 : (in - off - 1) / line->in_step + 1;
+  lo = rung_conv_min(rung_conv_max(lo, i0), i0 + n);
+  hi = rung_conv_max(rung_conv_min(hi, i0 + n), lo);
+  *out_lo = lo;
+  *out_hi = hi;
+}
+
+/* One k: places [p0, p0 + n) of the phase, row by row of the picture. */
+static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *channel,
+                       const int64_t *tap, int64_t p0, int64_t n, float *out) {
+  const rung_type type = (rung_type)s->x->type;
+  const int64_t bytes = rung_type_get(type)->bytes;
+  const rung_conv_line *line = phase->line;
+  const int64_t width = line[2].n;
+  int64_t column = p0 % width, row = p0 / width % line[1].n, plane = p0 / width / line[1].n;
+  int64_t z = plane * line[0].in_step + line[0].off0 + tap[0] * line[0].off_step;
+  const int64_t up = line[1].off0 + tap[1] * line[1].off_step, left = line[2].off0 + tap[2] * line[2].off_step;
+  while (n > 0) {
+    const int64_t run = rung_conv_min(n, width - column), y = row * line[1].in_step + up;
+    if (z < 0 || z >= s->axis[0].in || y < 0 || y >= s->axis[1].in) {
+      memset(out, 0, (size_t)run * sizeof *out);
+    } else {
+      int64_t lo, hi;
+      inside(&line[2], s->axis[2].in, tap[2], column, run, &lo, &hi);
+      const int64_t at =
+          z * s->axis[0].x_step + y * s->axis[1].x_step + (lo * line[2].in_step + left) * s->axis[2].x_step;
+      for (int64_t i = column; i < lo; i++) out[i - column] = 0;
+      if (hi > lo)
+        rung_conv_load(type, channel + at * bytes, line[2].in_step * s->axis[2].x_step, hi - lo, out + (lo - column));
+      for (int64_t i = hi; i < column + run; i++) out[i - column] = 0;
+    }
+    out += run;
+    n -= run;
+    column = 0;
+    if (++row == line[1].n) {
+      row = 0;
+      z += line[0].in_step;
+    }
+  }
+}
+
+void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, int64_t k0,
+                      int64_t count, int64_t p0, int64_t n, float *out, int64_t row) {
+  if (!count) return;
+  const int64_t bytes = rung_type_get((rung_type)s->x->type)->bytes;
+  int64_t channel = k0 / phase->taps, rest = k0 % phase->taps;
+  int64_t tap[RUNG_CONV_AXES] = {rest / (phase->line[1].taps * phase->line[2].taps),
+                                 rest / phase->line[2].taps % phase->line[1].taps, rest % phase->line[2].taps};
+  for (int64_t k = 0; k < count; k++, out += row) {
+    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, p0, n, out);
+    for (int64_t i = n; i < row; i++) out[i] = 0;
+    if (++tap[2] < phase->line[2].taps) continue;
+    tap[2] = 0;
+    if (++tap[1] < phase->line[1].taps) continue;
+    tap[1] = 0;
+    if (++tap[0] < phase->line[0].taps) continue;
+    tap[0] = 0;
+    channel++;
+  }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * What a step of conv or conv_transpose asks for, taken apart: three spatial axes, missing ones of extent 1 first. */
+#ifndef RUNG_CPU_CONV_SHAPE_H
+#define RUNG_CPU_CONV_SHAPE_H
+
+#include "backends/cpu/conv.h"
+
+typedef struct rung_conv_axis {
+  int64_t in, out, kernel; /* extents of x, y and w */
+  int64_t stride, dilation, before;
+  int64_t x_step, w_step; /* elements */
+} rung_conv_axis;
+
+typedef struct rung_conv_shape {
+  const rung_args *args;
+  const rung_operand *x, *w, *bias, *y; /* bias NULL without */
+  bool transposed;
+  int64_t batch, groups, channels, results; /* the latter two of a group */
+  rung_conv_axis axis[RUNG_CONV_AXES];
+  int64_t places;                         /* of y, of one picture and channel */
+  int64_t x_channel, w_channel, w_result; /* distances in elements */
+} rung_conv_shape;
+
+/* Places of y that see the same kernel positions at constant distances: all of them for conv, every stride-th along
+ * each axis for its transpose. Place i of the phase is i * out_step + out0 of y; its tap t is kernel position
+ * tap0 + t * tap_step and reads x at i * in_step + off0 + t * off_step. */
+typedef struct rung_conv_line {
+  int64_t n, out0, out_step, taps, tap0, tap_step, in_step, off0, off_step;
+} rung_conv_line;
+typedef struct rung_conv_phase {
+  rung_conv_line line[RUNG_CONV_AXES];
+  int64_t places, taps, k;
+} rung_conv_phase;
+
+void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *out);
+int64_t rung_conv_phases(const rung_conv_shape *s);
+void rung_conv_phase_at(const rung_conv_shape *s, int64_t index, rung_conv_phase *out);
+
+/* n floats from `from`, `step` elements apart. */
+void rung_conv_load(rung_type type, const uint8_t *from, int64_t step, int64_t n, float *out);
+/* Elements k0 .. k0 + count of the sums, for places [p0, p0 + n) of a phase: out[k][row], zeros up to `row`. x: the
+ * first channel of the group. */
+void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, int64_t k0,
+                      int64_t count, int64_t p0, int64_t n, float *out, int64_t row);
+
+static inline int64_t rung_conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t rung_conv_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t rung_conv_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+#endif
