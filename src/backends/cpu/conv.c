@@ -47,16 +47,7 @@ typedef struct division {
   bool few, held;
 } division;
 
-/* Do the rows of w lie as the products want them: f32, k without gaps? */
-static bool weights_lie(const rung_conv_shape *s) {
-  int64_t step = 1;
-  if (s->transposed || s->w->type != RUNG_TYPE_F32) return false;
-  for (int a = RUNG_CONV_AXES; a-- > 0;) {
-    if (s->axis[a].kernel != 1 && s->axis[a].w_step != step) return false;
-    step *= s->axis[a].kernel;
-  }
-  return s->channels == 1 || s->w_channel == step;
-}
+static bool weights_lie(const rung_conv_shape *s) { return s->w->type == RUNG_TYPE_F32 && rung_conv_weights_lie(s); }
 
 /* The largest k of a phase. */
 static int64_t most_k(const rung_conv_shape *s) {
@@ -151,33 +142,6 @@ static const float *direct_rows(const work *w) {
   return (const float *)w->x + w->p0;
 }
 
-/* Weights k0 .. k0 + count of results [first, first + rows). */
-static void copy_weights(const work *w, int64_t first, int64_t rows, int64_t k0, int64_t count) {
-  const rung_conv_shape *s = w->s;
-  const rung_conv_line *line = w->phase.line;
-  const rung_type type = (rung_type)s->w->type;
-  const int64_t bytes = rung_type_get(type)->bytes;
-  for (int64_t r = 0; r < rows; r++) {
-    const uint8_t *from = w->w + (first + r) * s->w_result * bytes;
-    float *to = w->weights + r * WEIGHT_ROW;
-    if (w->lies || w->phase.taps == 1) {
-      const int64_t step = w->lies ? 1 : s->w_channel;
-      int64_t at = k0 * step;
-      for (int a = 0; a < RUNG_CONV_AXES && !w->lies; a++) at += line[a].tap0 * s->axis[a].w_step;
-      rung_conv_load(type, from + at * bytes, step, count, to);
-      continue;
-    }
-    for (int64_t i = 0; i < count; i++) {
-      const int64_t channel = (k0 + i) / w->phase.taps, rest = (k0 + i) % w->phase.taps;
-      const int64_t tap[RUNG_CONV_AXES] = {rest / (line[1].taps * line[2].taps), rest / line[2].taps % line[1].taps,
-                                           rest % line[2].taps};
-      int64_t at = channel * s->w_channel;
-      for (int a = 0; a < RUNG_CONV_AXES; a++) at += (line[a].tap0 + tap[a] * line[a].tap_step) * s->axis[a].w_step;
-      rung_conv_load(type, from + at * bytes, 1, 1, to + i);
-    }
-  }
-}
-
 /* The bias of results from `first` on as floats; NULL without. */
 static const float *bias_of(const work *w, int64_t first, int64_t rows, float *space) {
   const rung_operand *bias = w->s->bias;
@@ -221,7 +185,8 @@ static void run_block(const work *w, int64_t block, int64_t k0, int64_t count, i
     tile.a = (const float *)w->w + first * distance + k0;
     tile.a_row = distance;
   } else {
-    copy_weights(w, first, tile.rows, k0, count);
+    for (int r = 0; r < tile.rows; r++)
+      rung_conv_weights(w->s, &w->phase, w->w, first + r, k0, count, w->weights + r * WEIGHT_ROW);
     tile.a = w->weights;
     tile.a_row = WEIGHT_ROW;
   }
@@ -268,9 +233,9 @@ static void run_product(work *w) {
   do {
     const int64_t count = rung_conv_min(RUNG_CONV_K, w->phase.k - k0);
     if (!w->direct) {
-      rung_conv_gather(w->s, &w->phase, w->x, k0, count, w->p0, w->n, w->gathered, row);
+      rung_conv_gather(w->s, &w->phase, w->x, 0, k0, count, w->p0, w->n, w->gathered, row);
     } else if (whole < w->n) {
-      rung_conv_gather(w->s, &w->phase, w->x, k0, count, w->p0 + whole, w->n - whole, w->gathered, columns);
+      rung_conv_gather(w->s, &w->phase, w->x, 0, k0, count, w->p0 + whole, w->n - whole, w->gathered, columns);
     }
     for (int64_t block = w->block0; block < w->block0 + w->blocks; block++)
       run_block(w, block, k0, count, w->direct ? columns : row);
@@ -283,7 +248,7 @@ static void run_product(work *w) {
 static void run_few(const work *w, float *space) {
   const int64_t k = w->phase.k, n = w->phase.places;
   float *by_k = space, *by_place = space + k * n, bias[8];
-  rung_conv_gather(w->s, &w->phase, w->x, 0, k, 0, n, by_k, n);
+  rung_conv_gather(w->s, &w->phase, w->x, 0, 0, k, 0, n, by_k, n);
   for (int64_t i = 0; i < k; i++)
     for (int64_t p = 0; p < n; p++) by_place[p * k + i] = by_k[i * n + p];
   for (int64_t block = w->block0; block < w->block0 + w->blocks; block++) {

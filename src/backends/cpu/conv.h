@@ -44,6 +44,8 @@ typedef struct rung_conv_kernel {
               int64_t out_row);
   /* n results of one row: out[i] = bias + sum over taps of w[t] x[t][i]; x may be read a vector past the end. */
   void (*taps)(const float *w, const float *const *x, int64_t taps, float bias, float *out, int64_t n);
+  /* The same: the largest, NaN where there is one, -inf of none. */
+  void (*most)(const float *const *x, int64_t taps, float *out, int64_t n);
 } rung_conv_kernel;
 
 /* Of conv and of conv_transpose. */
@@ -53,10 +55,15 @@ int64_t rung_conv_tasks(const rung_args *args, bool transposed, const rung_conv_
 rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_conv_kernel *kernel, int64_t task,
                           int thread);
 
-/* Of conv with one channel a group over one or two axes: every row of windows is a sum of shifted rows. */
+/* Windows over one channel, along one or two axes: conv with one channel a group, max_pool, average_pool. Every row of
+ * results is made of shifted rows. */
+typedef enum rung_conv_window { RUNG_CONV_WEIGHTED, RUNG_CONV_LARGEST, RUNG_CONV_MEAN } rung_conv_window;
 bool rung_conv_fits_depthwise(const rung_match *match, char *why);
+bool rung_conv_fits_pool(const rung_match *match, char *why);
 rung_dim rung_conv_scratch_depthwise(rung_dims *dims, const rung_match *match, const rung_dim *role);
-int64_t rung_conv_tasks_depthwise(const rung_args *args);
-rung_status rung_conv_run_depthwise(const rung_args *args, const rung_conv_kernel *kernel, int64_t task, int thread);
+rung_dim rung_conv_scratch_pool(rung_dims *dims, const rung_match *match, const rung_dim *role);
+int64_t rung_conv_tasks_depthwise(const rung_args *args, rung_conv_window window);
+rung_status rung_conv_run_depthwise(const rung_args *args, rung_conv_window window, const rung_conv_kernel *kernel,
+                                    int64_t task, int thread);
 
 #endif
