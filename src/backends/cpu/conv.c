@@ -91,6 +91,8 @@ int64_t rung_conv_tasks(const rung_args *args, bool transposed, const rung_conv_
   rung_conv_shape s;
   rung_conv_resolve(args, transposed, &s);
   if (!s.batch || !s.places || !s.results) return 1;
+  const int64_t padded = rung_conv_tasks_padded(&s, kernel);
+  if (padded) return padded;
   const division d = divide(&s, kernel);
   return s.batch * s.groups * d.phases * d.chunks * d.row_parts;
 }
@@ -106,7 +108,8 @@ rung_dim rung_conv_scratch(rung_dims *dims, const rung_match *match, const rung_
   if (!transposed)
     more = rung_dims_add(dims, more, rung_dims_mul(dims, role[2], rung_dims_constant(dims, 2 * RUNG_CONV_FEW)));
   more = rung_dims_add(dims, more, rung_dims_constant(dims, floats + SLACK));
-  return rung_dims_mul(dims, more, rung_dims_constant(dims, sizeof(float)));
+  more = rung_dims_mul(dims, more, rung_dims_constant(dims, sizeof(float)));
+  return rung_dims_combine(dims, RUNG_DIM_MAX, more, rung_conv_scratch_padded(dims, match, role));
 }
 
 /* ---- a task */
@@ -270,6 +273,8 @@ rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_con
   rung_conv_shape s;
   rung_conv_resolve(args, transposed, &s);
   if (!s.batch || !s.places || !s.results) return RUNG_OK;
+  float *scratch = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  if (rung_conv_run_padded(&s, kernel, task, scratch)) return RUNG_OK;
   const division d = divide(&s, kernel);
   work w = {.s = &s, .kernel = kernel, .d = &d, .lies = weights_lie(&s)};
   const int64_t chunk = task % d.chunks, part = task / d.chunks % d.row_parts;
@@ -290,7 +295,7 @@ rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_con
   w.x = s.x->base + (picture * s.x->stride[0] + w.group * s.channels * s.x_channel) * x_bytes;
   w.w = s.w->base + w.group * (transposed ? s.channels * s.w_channel : s.results * s.w_result) * w_bytes;
   w.y = s.y->base + (picture * s.groups + w.group) * s.results * s.places * rung_type_get((rung_type)s.y->type)->bytes;
-  w.gathered = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  w.gathered = scratch;
   w.weights = w.gathered + RUNG_CONV_FLOATS;
   w.tail = w.weights + RUNG_CONV_ROWS * WEIGHT_ROW;
   float *rest = w.tail + RUNG_CONV_ROWS * RUNG_CONV_COLUMNS;

@@ -29,6 +29,7 @@ typedef struct rung_conv_tile {
   int64_t k;
   const float *a, *b;
   int64_t a_row, b_row;
+  const int32_t *offset; /* tile_offsets: of b[k], instead of b_row */
   float *c;
   int64_t c_row;
   bool first;        /* sums start at the bias, else at what c holds */
@@ -38,6 +39,7 @@ typedef struct rung_conv_tile {
 typedef struct rung_conv_kernel {
   int tile_rows, tile_columns;
   void (*tile)(const rung_conv_tile *tile);
+  void (*tile_offsets)(const rung_conv_tile *tile);
   /* out[r * out_row + p] = bias[r] + sum over k of w[r * k + i] x[p * k + i], lanes of k; places at most
    * RUNG_CONV_FEW. */
   void (*few)(const float *w, int64_t rows, const float *x, int64_t places, int64_t k, const float *bias, float *out,

@@ -9,7 +9,7 @@
 #include "backends/cpu/conv_shape.h"
 #include "ops/attrs.h"
 
-enum { TAPS = RUNG_CONV_RUN, SLACK = 16, GRAIN = 50000 };
+enum { TAPS = RUNG_CONV_RUN, SLACK = 64 /* what taps read past the end */, GRAIN = 50000 };
 
 static bool constant_extent(const rung_match *match, int axis, int64_t *out) {
   return rung_dims_is_constant(match->graph->dims, match->in[1]->extent[axis], out);

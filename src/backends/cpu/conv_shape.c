@@ -104,23 +104,24 @@ static rung_conv_line transposed_line(const rung_conv_axis *a, int64_t r) {
   return line;
 }
 
+rung_conv_line rung_conv_line_of(const rung_conv_shape *s, int axis, int64_t phase) {
+  const rung_conv_axis *a = &s->axis[axis];
+  if (s->transposed) return transposed_line(a, phase);
+  return (rung_conv_line){.n = a->out,
+                          .out_step = 1,
+                          .taps = a->kernel,
+                          .tap_step = 1,
+                          .in_step = a->stride,
+                          .off0 = -a->before,
+                          .off_step = a->dilation};
+}
+
 void rung_conv_phase_at(const rung_conv_shape *s, int64_t index, rung_conv_phase *out) {
   rung_conv_phase p = {.places = 1, .taps = 1};
   for (int i = RUNG_CONV_AXES; i-- > 0;) {
-    const rung_conv_axis *a = &s->axis[i];
-    if (s->transposed) {
-      const int64_t phases = phases_of(a);
-      p.line[i] = transposed_line(a, index % phases);
-      index /= phases;
-    } else {
-      p.line[i] = (rung_conv_line){.n = a->out,
-                                   .out_step = 1,
-                                   .taps = a->kernel,
-                                   .tap_step = 1,
-                                   .in_step = a->stride,
-                                   .off0 = -a->before,
-                                   .off_step = a->dilation};
-    }
+    const int64_t phases = s->transposed ? phases_of(&s->axis[i]) : 1;
+    p.line[i] = rung_conv_line_of(s, i, index % phases);
+    index /= phases;
     p.places *= p.line[i].n;
     p.taps *= p.line[i].taps;
   }
@@ -245,12 +246,23 @@ void rung_conv_weights(const rung_conv_shape *s, const rung_conv_phase *phase, c
     rung_conv_load(type, from + at * bytes, s->w_channel, count, out);
     return;
   }
+  int64_t rest = k0 % phase->taps, channel = k0 / phase->taps;
+  int64_t tap[RUNG_CONV_AXES] = {rest / (line[1].taps * line[2].taps), rest / line[2].taps % line[1].taps,
+                                 rest % line[2].taps};
   for (int64_t i = 0; i < count; i++) {
-    const int64_t channel = (k0 + i) / phase->taps, rest = (k0 + i) % phase->taps;
-    const int64_t tap[RUNG_CONV_AXES] = {rest / (line[1].taps * line[2].taps), rest / line[2].taps % line[1].taps,
-                                         rest % line[2].taps};
     int64_t at = channel * s->w_channel;
     for (int a = 0; a < RUNG_CONV_AXES; a++) at += (line[a].tap0 + tap[a] * line[a].tap_step) * s->axis[a].w_step;
-    rung_conv_load(type, from + at * bytes, 1, 1, out + i);
+    if (type == RUNG_TYPE_F32) {
+      out[i] = ((const float *)from)[at];
+    } else {
+      rung_conv_load(type, from + at * bytes, 1, 1, out + i);
+    }
+    if (++tap[2] < line[2].taps) continue;
+    tap[2] = 0;
+    if (++tap[1] < line[1].taps) continue;
+    tap[1] = 0;
+    if (++tap[0] < line[0].taps) continue;
+    tap[0] = 0;
+    channel++;
   }
 }

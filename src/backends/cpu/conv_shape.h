@@ -35,6 +35,7 @@ typedef struct rung_conv_phase {
 void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *out);
 void rung_conv_resolve_pool(const rung_args *args, rung_conv_shape *out); /* w NULL, each channel a group */
 int64_t rung_conv_phases(const rung_conv_shape *s);
+rung_conv_line rung_conv_line_of(const rung_conv_shape *s, int axis, int64_t phase);
 void rung_conv_phase_at(const rung_conv_shape *s, int64_t index, rung_conv_phase *out);
 
 /* n floats from `from`, `step` elements apart. */
@@ -48,6 +49,12 @@ void rung_conv_weights(const rung_conv_shape *s, const rung_conv_phase *phase, c
                        int64_t k0, int64_t count, float *out);
 /* Do the rows of w lie as products want them: k without gaps? */
 bool rung_conv_weights_lie(const rung_conv_shape *s);
+
+/* Where windows have more than one place and rows are not too long (conv_padded.c): the number of tasks, 0 where it is
+ * another way; bytes of scratch; runs a task, false where it is another way. */
+int64_t rung_conv_tasks_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel);
+rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, const rung_dim *role);
+bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel, int64_t task, float *scratch);
 
 static inline int64_t rung_conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t rung_conv_max(int64_t a, int64_t b) { return a > b ? a : b; }
