@@ -2,9 +2,10 @@
  * Convolution and its transpose, the part that no instruction set changes: geometry, division among threads, gathering
  * what windows see, the loops around the tiles. A level brings tiles (kernels/conv.inc).
  *
- * Every result is a sum over k (channels of its group times kernel positions) in one order: runs of RUNG_CONV_RUN, each
- * from zero, added one after another to the bias. How places and results are cut into tasks and tiles changes nothing;
- * nor does the batch, since every picture is a product of its own. Padding counts as zeros. */
+ * Every result is a sum over k (channels of its group times kernel positions): runs of at most RUNG_CONV_RUN, each from
+ * zero, added one after another to the bias. Where runs begin depends on the extents of one picture alone. How places
+ * and results are cut into tasks and tiles changes nothing; nor does the batch, since every picture is a product of its
+ * own. Padding counts as zeros. */
 #ifndef RUNG_CPU_CONV_H
 #define RUNG_CPU_CONV_H
 
