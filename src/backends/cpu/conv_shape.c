@@ -232,6 +232,7 @@ bool rung_conv_weights_lie(const rung_conv_shape *s) {
 
 void rung_conv_weights(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *w, int64_t result,
                        int64_t k0, int64_t count, float *out) {
+  if (!count) return;
   const rung_conv_line *line = phase->line;
   const rung_type type = (rung_type)s->w->type;
   const int64_t bytes = rung_type_get(type)->bytes;
