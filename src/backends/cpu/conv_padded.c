@@ -21,11 +21,13 @@
 
 enum {
   CHANNELS = 32,
-  FLOATS = 131072, /* most of a copy */
-  TARGET = 65536,  /* floats of a copy that should do */
-  TURNS = 8,       /* most places within a stride along a row */
-  PHASES = 64,     /* most in all */
-  GAP = 16,        /* floats between rows of weights */
+  FLOATS = 131072,   /* most of a copy */
+  TARGET = 65536,    /* floats of a copy that should do */
+  TURNS = 8,         /* most places within a stride along a row */
+  PHASES = 64,       /* most in all */
+  GAP = 16,          /* floats between rows of weights */
+  DEPTH = 16384,     /* most k of a chunk */
+  WEIGHTS = 1 << 20, /* most floats of weights that are copied for one */
   SLACK = RUNG_CONV_COLUMNS + 16,
   GRAIN = 100000
 };
@@ -40,7 +42,13 @@ typedef struct plan {
   side v, h;
   int64_t channels, pitch, taps, phases;
   int64_t rows, bands, row_parts, blocks;
+  bool lies; /* w is read where it lies */
 } plan;
+
+/* Rows at a distance of 2 KiB would share sets of the first cache. */
+static bool reads_weights(const rung_conv_shape *s) {
+  return s->w->type == RUNG_TYPE_F32 && rung_conv_weights_lie(s) && s->w_result * (int64_t)sizeof(float) % 2048 != 0;
+}
 
 static side side_of(const rung_conv_shape *s, int axis) {
   const rung_conv_axis *a = &s->axis[axis];
@@ -78,6 +86,9 @@ static bool make_plan(const rung_conv_shape *s, const rung_conv_kernel *kernel, 
   p.phases = p.v.phases * p.h.phases;
   p.pitch = p.h.n + p.h.more;
   if (p.h.phases > TURNS || p.pitch > FLOATS) return false;
+  p.lies = reads_weights(s);
+  const int64_t depth = p.channels * p.taps;
+  if (depth > DEPTH || (!p.lies && depth + GAP * p.phases > WEIGHTS / s->results)) return false;
   const int64_t row = p.channels * p.v.copies * p.h.copies * p.pitch;
   if ((1 + p.v.more) > FLOATS / row) return false;
   p.rows = rung_conv_min(rung_conv_max(1, TARGET / row - p.v.more), p.v.n);
@@ -101,13 +112,17 @@ static bool make_plan(const rung_conv_shape *s, const rung_conv_kernel *kernel, 
 rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, const rung_dim *role) {
   const rung_value_type *w = match->in[1];
   const bool transposed = match->node->op == &rung_op_conv_transpose;
-  const rung_dim taps =
-      rung_dims_mul(dims, rung_dims_product(dims, w->extent, 2, w->rank), rung_dims_constant(dims, CHANNELS));
-  const rung_dim row = rung_dims_add(dims, taps, rung_dims_constant(dims, GAP * (transposed ? PHASES : 1)));
-  const rung_dim weights = rung_dims_mul(dims, row, rung_dims_add(dims, role[1], rung_dims_constant(dims, 2)));
+  const rung_dim channels =
+      rung_dims_combine(dims, RUNG_DIM_MIN, w->extent[transposed ? 0 : 1], rung_dims_constant(dims, CHANNELS));
+  const rung_dim depth = rung_dims_mul(dims, channels, rung_dims_product(dims, w->extent, 2, w->rank));
+  const rung_dim row = rung_dims_add(dims, depth, rung_dims_constant(dims, GAP * (transposed ? PHASES : 1)));
+  const rung_dim weights =
+      rung_dims_combine(dims, RUNG_DIM_MIN, rung_dims_mul(dims, row, role[1]), rung_dims_constant(dims, WEIGHTS));
+  const rung_dim offsets = rung_dims_combine(dims, RUNG_DIM_MIN, depth, rung_dims_constant(dims, DEPTH));
   const int64_t rest = FLOATS + SLACK + TURNS * RUNG_CONV_ROWS * RUNG_CONV_COLUMNS;
-  const rung_dim all = rung_dims_add(dims, rung_dims_add(dims, weights, role[1]), rung_dims_constant(dims, rest));
-  return rung_dims_mul(dims, all, rung_dims_constant(dims, sizeof(float)));
+  const rung_dim beside = rung_dims_add(dims, rung_dims_add(dims, weights, offsets), role[1]);
+  return rung_dims_mul(dims, rung_dims_add(dims, beside, rung_dims_constant(dims, rest)),
+                       rung_dims_constant(dims, sizeof(float)));
 }
 
 int64_t rung_conv_tasks_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel) {
@@ -298,7 +313,7 @@ bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kern
   w.x = s->x->base + (picture * s->x->stride[0] + group * s->channels * s->x_channel) * x_bytes;
   w.w = s->w->base + group * (s->transposed ? s->channels * s->w_channel : s->results * s->w_result) * w_bytes;
   w.y = (float *)s->y->base + outer * s->results * s->places;
-  w.lies = s->w->type == RUNG_TYPE_F32 && rung_conv_weights_lie(s) && s->w_result * (int64_t)sizeof(float) % 2048 != 0;
+  w.lies = p.lies;
   w.copy = scratch;
   w.tiles = scratch + FLOATS + SLACK;
   float *bias = w.tiles + TURNS * RUNG_CONV_ROWS * RUNG_CONV_COLUMNS; /* as many as there are results */
