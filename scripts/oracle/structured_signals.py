@@ -129,7 +129,7 @@ def recurrent_cases():
                 ("functions", "forward", 17, dict(other=True, initial=True)),
                 ("second", "forward", 4, dict(second=True))]:
             directions = 2 if direction == "bidirectional" else 1
-            x, r = f32(rng, 4, 3, directions, g * hidden), f32(rng, directions, g * hidden, hidden) / 2
+            x, r = f32(rng, 4, 3, directions, g * hidden), f32(rng, directions, g * hidden, hidden) / hidden
             inputs, call, shown = dict(x=x, r=r), dict(clip=options.get("clip", 0)), dict(direction=direction)
             text = other[kind] if options.get("other") else usual[kind]
             if options.get("other"):

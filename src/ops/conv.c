@@ -212,6 +212,8 @@ static const rung_test_case cases[] = {
     {"f32[1,70,2] f32[19,70,3] f32[19]", "pad_before=[1], pad_after=[1]"},
     {"f32[2,3,20,70] f32[3,1,3,3] f32[3]", "groups=3, pad_before=[1,1], pad_after=[1,1]"},
     {"f32[1,4,9,40] f32[8,1,3,5]", "groups=4, stride=[2,3], dilation=[2,1], pad_before=[2,4]"},
+    {"f32[1,70,9,40] f32[14,35,3,3]", "groups=2, pad_before=[1,1], pad_after=[1,1]"},
+    {"f32[2,3,19,21] f32[5,3,7,5] f32[5]", "stride=[3,2], dilation=[2,3], pad_before=[5,6], pad_after=[4,3]"},
     {"f32[2,3,0,8] f32[4,3,3,3]", "pad_before=[1,1], pad_after=[1,1]"},
     {"f32[1,2,2,2] f32[1,2,3,3]", ""},
     {"f16[1,8,6] f16[8,8,3]", ""},

@@ -59,12 +59,12 @@ static rung_status reference(const rung_args *args) {
 }
 
 static const rung_test_case cases[] = {
-    {"f32[3,2,1,21] f32[1,21,7]", ""},
-    {"f32[4,3,2,15] f32[2,15,5] f32[2,5] i32[3]{0,4} f32[2,3,5]",
+    {"f32[3,2,1,21] f32[1,21,7]{-0.1,0.1}", ""},
+    {"f32[4,3,2,15] f32[2,15,5]{-0.1,0.1} f32[2,5] i32[3]{0,4} f32[2,3,5]",
      "direction=bidirectional, lengths=true, initial=true, bias=true"},
-    {"f32[2,1,1,99] f32[1,99,33] f32[1,33]", "direction=reverse, bias=true, linear=true, clip=0.5"},
-    {"f32[2,2,1,9] f32[1,9,3]", "activations=\"affine:0.5:0.1 leaky_relu:0.2\""},
-    {"f32[0,2,1,9] f32[1,9,3]", ""},
+    {"f32[2,1,1,99] f32[1,99,33]{-0.1,0.1} f32[1,33]", "direction=reverse, bias=true, linear=true, clip=0.5"},
+    {"f32[2,2,1,9] f32[1,9,3]{-0.1,0.1}", "activations=\"affine:0.5:0.1 leaky_relu:0.2\""},
+    {"f32[0,2,1,9] f32[1,9,3]{-0.1,0.1}", ""},
     {0}};
 
 const rung_op rung_op_gru = {

@@ -58,14 +58,14 @@ static rung_status reference(const rung_args *args) {
 }
 
 static const rung_test_case cases[] = {
-    {"f32[3,2,1,28] f32[1,28,7]", ""},
-    {"f32[4,3,2,20] f32[2,20,5] i32[3]{0,4} f32[2,3,5] f32[2,3,5] f32[2,15]",
+    {"f32[3,2,1,28] f32[1,28,7]{-0.1,0.1}", ""},
+    {"f32[4,3,2,20] f32[2,20,5]{-0.1,0.1} i32[3]{0,4} f32[2,3,5] f32[2,3,5] f32[2,15]",
      "direction=bidirectional, lengths=true, initial=true, peepholes=true"},
-    {"f32[2,1,1,132] f32[1,132,33] f32[1,1,33] f32[1,1,33]",
+    {"f32[2,1,1,132] f32[1,132,33]{-0.1,0.1} f32[1,1,33] f32[1,1,33]",
      "direction=reverse, initial=true, clip=0.5, input_forget=true"},
-    {"f32[2,2,1,12] f32[1,12,3]", "activations=\"hard_sigmoid:0.3:0.4 softsign relu\""},
-    {"f32[0,2,1,12] f32[1,12,3]", ""},
-    {"f32[2,0,1,12] f32[1,12,3]", ""},
+    {"f32[2,2,1,12] f32[1,12,3]{-0.1,0.1}", "activations=\"hard_sigmoid:0.3:0.4 softsign relu\""},
+    {"f32[0,2,1,12] f32[1,12,3]{-0.1,0.1}", ""},
+    {"f32[2,0,1,12] f32[1,12,3]{-0.1,0.1}", ""},
     {0}};
 
 const rung_op rung_op_lstm = {

@@ -28,11 +28,11 @@ static rung_status reference(const rung_args *args) {
 }
 
 static const rung_test_case cases[] = {
-    {"f32[3,2,1,7] f32[1,7,7]", ""},
-    {"f32[4,3,2,5] f32[2,5,5] i32[3]{0,4} f32[2,3,5]", "direction=bidirectional, lengths=true, initial=true"},
-    {"f32[2,1,1,33] f32[1,33,33]", "direction=reverse, clip=0.5, activations=\"elu:0.7\""},
-    {"f32[2,2,2,3] f32[2,3,3]", "direction=bidirectional, activations=\"scaled_tanh:0.5:2 softplus\""},
-    {"f32[0,2,1,3] f32[1,3,3]", ""},
+    {"f32[3,2,1,7] f32[1,7,7]{-0.1,0.1}", ""},
+    {"f32[4,3,2,5] f32[2,5,5]{-0.1,0.1} i32[3]{0,4} f32[2,3,5]", "direction=bidirectional, lengths=true, initial=true"},
+    {"f32[2,1,1,33] f32[1,33,33]{-0.1,0.1}", "direction=reverse, clip=0.5, activations=\"elu:0.7\""},
+    {"f32[2,2,2,3] f32[2,3,3]{-0.1,0.1}", "direction=bidirectional, activations=\"scaled_tanh:0.5:2 softplus\""},
+    {"f32[0,2,1,3] f32[1,3,3]{-0.1,0.1}", ""},
     {0}};
 
 const rung_op rung_op_rnn = {

@@ -47,16 +47,7 @@ typedef struct division {
   bool few, held;
 } division;
 
-/* Do the rows of w lie as the products want them: f32, k without gaps? */
-static bool weights_lie(const rung_conv_shape *s) {
-  int64_t step = 1;
-  if (s->transposed || s->w->type != RUNG_TYPE_F32) return false;
-  for (int a = RUNG_CONV_AXES; a-- > 0;) {
-    if (s->axis[a].kernel != 1 && s->axis[a].w_step != step) return false;
-    step *= s->axis[a].kernel;
-  }
-  return s->channels == 1 || s->w_channel == step;
-}
+static bool weights_lie(const rung_conv_shape *s) { return s->w->type == RUNG_TYPE_F32 && rung_conv_weights_lie(s); }
 
 /* The largest k of a phase. */
 static int64_t most_k(const rung_conv_shape *s) {
@@ -100,6 +91,8 @@ int64_t rung_conv_tasks(const rung_args *args, bool transposed, const rung_conv_
   rung_conv_shape s;
   rung_conv_resolve(args, transposed, &s);
   if (!s.batch || !s.places || !s.results) return 1;
+  const int64_t padded = rung_conv_tasks_padded(&s, kernel);
+  if (padded) return padded;
   const division d = divide(&s, kernel);
   return s.batch * s.groups * d.phases * d.chunks * d.row_parts;
 }
@@ -115,7 +108,8 @@ rung_dim rung_conv_scratch(rung_dims *dims, const rung_match *match, const rung_
   if (!transposed)
     more = rung_dims_add(dims, more, rung_dims_mul(dims, role[2], rung_dims_constant(dims, 2 * RUNG_CONV_FEW)));
   more = rung_dims_add(dims, more, rung_dims_constant(dims, floats + SLACK));
-  return rung_dims_mul(dims, more, rung_dims_constant(dims, sizeof(float)));
+  more = rung_dims_mul(dims, more, rung_dims_constant(dims, sizeof(float)));
+  return rung_dims_combine(dims, RUNG_DIM_MAX, more, rung_conv_scratch_padded(dims, match, role));
 }
 
 /* ---- a task */
@@ -149,33 +143,6 @@ static const float *direct_rows(const work *w) {
     step *= a[i].in;
   }
   return (const float *)w->x + w->p0;
-}
-
-/* Weights k0 .. k0 + count of results [first, first + rows). */
-static void copy_weights(const work *w, int64_t first, int64_t rows, int64_t k0, int64_t count) {
-  const rung_conv_shape *s = w->s;
-  const rung_conv_line *line = w->phase.line;
-  const rung_type type = (rung_type)s->w->type;
-  const int64_t bytes = rung_type_get(type)->bytes;
-  for (int64_t r = 0; r < rows; r++) {
-    const uint8_t *from = w->w + (first + r) * s->w_result * bytes;
-    float *to = w->weights + r * WEIGHT_ROW;
-    if (w->lies || w->phase.taps == 1) {
-      const int64_t step = w->lies ? 1 : s->w_channel;
-      int64_t at = k0 * step;
-      for (int a = 0; a < RUNG_CONV_AXES && !w->lies; a++) at += line[a].tap0 * s->axis[a].w_step;
-      rung_conv_load(type, from + at * bytes, step, count, to);
-      continue;
-    }
-    for (int64_t i = 0; i < count; i++) {
-      const int64_t channel = (k0 + i) / w->phase.taps, rest = (k0 + i) % w->phase.taps;
-      const int64_t tap[RUNG_CONV_AXES] = {rest / (line[1].taps * line[2].taps), rest / line[2].taps % line[1].taps,
-                                           rest % line[2].taps};
-      int64_t at = channel * s->w_channel;
-      for (int a = 0; a < RUNG_CONV_AXES; a++) at += (line[a].tap0 + tap[a] * line[a].tap_step) * s->axis[a].w_step;
-      rung_conv_load(type, from + at * bytes, 1, 1, to + i);
-    }
-  }
 }
 
 /* The bias of results from `first` on as floats; NULL without. */
@@ -221,7 +188,8 @@ static void run_block(const work *w, int64_t block, int64_t k0, int64_t count, i
     tile.a = (const float *)w->w + first * distance + k0;
     tile.a_row = distance;
   } else {
-    copy_weights(w, first, tile.rows, k0, count);
+    for (int r = 0; r < tile.rows; r++)
+      rung_conv_weights(w->s, &w->phase, w->w, first + r, k0, count, w->weights + r * WEIGHT_ROW);
     tile.a = w->weights;
     tile.a_row = WEIGHT_ROW;
   }
@@ -268,9 +236,9 @@ static void run_product(work *w) {
   do {
     const int64_t count = rung_conv_min(RUNG_CONV_K, w->phase.k - k0);
     if (!w->direct) {
-      rung_conv_gather(w->s, &w->phase, w->x, k0, count, w->p0, w->n, w->gathered, row);
+      rung_conv_gather(w->s, &w->phase, w->x, 0, k0, count, w->p0, w->n, w->gathered, row);
     } else if (whole < w->n) {
-      rung_conv_gather(w->s, &w->phase, w->x, k0, count, w->p0 + whole, w->n - whole, w->gathered, columns);
+      rung_conv_gather(w->s, &w->phase, w->x, 0, k0, count, w->p0 + whole, w->n - whole, w->gathered, columns);
     }
     for (int64_t block = w->block0; block < w->block0 + w->blocks; block++)
       run_block(w, block, k0, count, w->direct ? columns : row);
@@ -283,7 +251,7 @@ static void run_product(work *w) {
 static void run_few(const work *w, float *space) {
   const int64_t k = w->phase.k, n = w->phase.places;
   float *by_k = space, *by_place = space + k * n, bias[8];
-  rung_conv_gather(w->s, &w->phase, w->x, 0, k, 0, n, by_k, n);
+  rung_conv_gather(w->s, &w->phase, w->x, 0, 0, k, 0, n, by_k, n);
   for (int64_t i = 0; i < k; i++)
     for (int64_t p = 0; p < n; p++) by_place[p * k + i] = by_k[i * n + p];
   for (int64_t block = w->block0; block < w->block0 + w->blocks; block++) {
@@ -305,6 +273,8 @@ rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_con
   rung_conv_shape s;
   rung_conv_resolve(args, transposed, &s);
   if (!s.batch || !s.places || !s.results) return RUNG_OK;
+  float *scratch = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  if (rung_conv_run_padded(&s, kernel, task, scratch)) return RUNG_OK;
   const division d = divide(&s, kernel);
   work w = {.s = &s, .kernel = kernel, .d = &d, .lies = weights_lie(&s)};
   const int64_t chunk = task % d.chunks, part = task / d.chunks % d.row_parts;
@@ -325,7 +295,7 @@ rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_con
   w.x = s.x->base + (picture * s.x->stride[0] + w.group * s.channels * s.x_channel) * x_bytes;
   w.w = s.w->base + w.group * (transposed ? s.channels * s.w_channel : s.results * s.w_result) * w_bytes;
   w.y = s.y->base + (picture * s.groups + w.group) * s.results * s.places * rung_type_get((rung_type)s.y->type)->bytes;
-  w.gathered = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  w.gathered = scratch;
   w.weights = w.gathered + RUNG_CONV_FLOATS;
   w.tail = w.weights + RUNG_CONV_ROWS * WEIGHT_ROW;
   float *rest = w.tail + RUNG_CONV_ROWS * RUNG_CONV_COLUMNS;

@@ -2,9 +2,10 @@
  * Convolution and its transpose, the part that no instruction set changes: geometry, division among threads, gathering
  * what windows see, the loops around the tiles. A level brings tiles (kernels/conv.inc).
  *
- * Every result is a sum over k (channels of its group times kernel positions) in one order: runs of RUNG_CONV_RUN, each
- * from zero, added one after another to the bias. How places and results are cut into tasks and tiles changes nothing;
- * nor does the batch, since every picture is a product of its own. Padding counts as zeros. */
+ * Every result is a sum over k (channels of its group times kernel positions): runs of at most RUNG_CONV_RUN, each from
+ * zero, added one after another to the bias. Where runs begin depends on the extents of one picture alone. How places
+ * and results are cut into tasks and tiles changes nothing; nor does the batch, since every picture is a product of its
+ * own. Padding counts as zeros. */
 #ifndef RUNG_CPU_CONV_H
 #define RUNG_CPU_CONV_H
 
@@ -29,6 +30,7 @@ typedef struct rung_conv_tile {
   int64_t k;
   const float *a, *b;
   int64_t a_row, b_row;
+  const int32_t *offset; /* tile_offsets: of b[k], instead of b_row */
   float *c;
   int64_t c_row;
   bool first;        /* sums start at the bias, else at what c holds */
@@ -38,12 +40,15 @@ typedef struct rung_conv_tile {
 typedef struct rung_conv_kernel {
   int tile_rows, tile_columns;
   void (*tile)(const rung_conv_tile *tile);
+  void (*tile_offsets)(const rung_conv_tile *tile);
   /* out[r * out_row + p] = bias[r] + sum over k of w[r * k + i] x[p * k + i], lanes of k; places at most
    * RUNG_CONV_FEW. */
   void (*few)(const float *w, int64_t rows, const float *x, int64_t places, int64_t k, const float *bias, float *out,
               int64_t out_row);
   /* n results of one row: out[i] = bias + sum over taps of w[t] x[t][i]; x may be read a vector past the end. */
   void (*taps)(const float *w, const float *const *x, int64_t taps, float bias, float *out, int64_t n);
+  /* The same: the largest, NaN where there is one, -inf of none. */
+  void (*most)(const float *const *x, int64_t taps, float *out, int64_t n);
 } rung_conv_kernel;
 
 /* Of conv and of conv_transpose. */
@@ -53,10 +58,15 @@ int64_t rung_conv_tasks(const rung_args *args, bool transposed, const rung_conv_
 rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_conv_kernel *kernel, int64_t task,
                           int thread);
 
-/* Of conv with one channel a group over one or two axes: every row of windows is a sum of shifted rows. */
+/* Windows over one channel, along one or two axes: conv with one channel a group, max_pool, average_pool. Every row of
+ * results is made of shifted rows. */
+typedef enum rung_conv_window { RUNG_CONV_WEIGHTED, RUNG_CONV_LARGEST, RUNG_CONV_MEAN } rung_conv_window;
 bool rung_conv_fits_depthwise(const rung_match *match, char *why);
+bool rung_conv_fits_pool(const rung_match *match, char *why);
 rung_dim rung_conv_scratch_depthwise(rung_dims *dims, const rung_match *match, const rung_dim *role);
-int64_t rung_conv_tasks_depthwise(const rung_args *args);
-rung_status rung_conv_run_depthwise(const rung_args *args, const rung_conv_kernel *kernel, int64_t task, int thread);
+rung_dim rung_conv_scratch_pool(rung_dims *dims, const rung_match *match, const rung_dim *role);
+int64_t rung_conv_tasks_depthwise(const rung_args *args, rung_conv_window window);
+rung_status rung_conv_run_depthwise(const rung_args *args, rung_conv_window window, const rung_conv_kernel *kernel,
+                                    int64_t task, int thread);
 
 #endif

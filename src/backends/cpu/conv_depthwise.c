@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Convolution with one channel a group: a row of results is a sum of rows of x, shifted and weighted. Rows of x are
+ * Windows over one channel: convolution with one channel a group, where a row of results is a sum of rows of x, shifted
+ * and weighted, and pooling, where it is their largest or their mean. Rows of x are
  * copied once, with zeros on both sides, so that every shift can be read whole; with a stride, once for each position
  * of the kernel, so that what it reads lies side by side. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/conv_shape.h"
 #include "ops/attrs.h"
 
-enum { TAPS = RUNG_CONV_RUN, SLACK = 16, GRAIN = 50000 };
+enum { TAPS = RUNG_CONV_RUN, SLACK = 64 /* what taps read past the end */, GRAIN = 50000 };
 
 static bool constant_extent(const rung_match *match, int axis, int64_t *out) {
   return rung_dims_is_constant(match->graph->dims, match->in[1]->extent[axis], out);
@@ -28,23 +30,48 @@ bool rung_conv_fits_depthwise(const rung_match *match, char *why) {
   return false;
 }
 
+bool rung_conv_fits_pool(const rung_match *match, char *why) {
+  const rung_pool_attrs *attrs = match->node->attrs;
+  int64_t taps = 1;
+  for (int i = 0; i < attrs->kernel.count && taps <= TAPS; i++) taps *= rung_conv_min(attrs->kernel.value[i], TAPS + 1);
+  if (match->in[0]->type == RUNG_TYPE_F32 && match->in[0]->rank <= 4 && attrs->kernel.count && taps <= TAPS)
+    return true;
+  strcpy(why, "takes f32 and windows of few places over one or two axes");
+  return false;
+}
+
 /* Floats that a copied row takes beyond its places, and how many times it is there. */
 static void row_size(int64_t stride, int64_t dilation, int64_t kernel, int64_t *out_more, int64_t *out_copies) {
   *out_more = SLACK + (stride == 1 ? (kernel - 1) * dilation : 0);
   *out_copies = stride == 1 ? 1 : kernel;
 }
 
+static rung_dim scratch_of(rung_dims *dims, rung_dim width, const rung_i64_list *stride, const rung_i64_list *dilation,
+                           int last, int64_t kernel, int64_t height) {
+  int64_t more, copies;
+  row_size(stride->count ? stride->value[last] : 1, dilation->count ? dilation->value[last] : 1, kernel, &more,
+           &copies);
+  const rung_dim row = rung_dims_add(dims, width, rung_dims_constant(dims, more));
+  /* One row more: how many places each mean has. */
+  return rung_dims_mul(dims, row, rung_dims_constant(dims, (height * copies + 1) * (int64_t)sizeof(float)));
+}
+
+rung_dim rung_conv_scratch_pool(rung_dims *dims, const rung_match *match, const rung_dim *role) {
+  (void)role;
+  const rung_pool_attrs *attrs = match->node->attrs;
+  const int rank = match->in[0]->rank, last = rank - 3;
+  return scratch_of(dims, match->out[0].extent[rank - 1], &attrs->stride, &attrs->dilation, last,
+                    attrs->kernel.value[last], last ? attrs->kernel.value[0] : 1);
+}
+
 rung_dim rung_conv_scratch_depthwise(rung_dims *dims, const rung_match *match, const rung_dim *role) {
   (void)role;
   const rung_conv_attrs *attrs = match->node->attrs;
   const int rank = match->in[1]->rank, last = rank - 3;
-  int64_t kernel = 1, height = 1, more, copies;
+  int64_t kernel = 1, height = 1;
   rung_dims_is_constant(dims, match->in[1]->extent[rank - 1], &kernel);
   if (rank == 4) rung_dims_is_constant(dims, match->in[1]->extent[2], &height);
-  row_size(attrs->stride.count ? attrs->stride.value[last] : 1, attrs->dilation.count ? attrs->dilation.value[last] : 1,
-           kernel, &more, &copies);
-  const rung_dim row = rung_dims_add(dims, match->out[0].extent[rank - 1], rung_dims_constant(dims, more));
-  return rung_dims_mul(dims, row, rung_dims_constant(dims, height * copies * (int64_t)sizeof(float)));
+  return scratch_of(dims, match->out[0].extent[rank - 1], &attrs->stride, &attrs->dilation, last, kernel, height);
 }
 
 /* ---- division: units are bands of rows of one channel of x */
@@ -67,9 +94,17 @@ static division divide(const rung_conv_shape *s) {
   return d;
 }
 
-int64_t rung_conv_tasks_depthwise(const rung_args *args) {
+static void resolve(const rung_args *args, rung_conv_window window, rung_conv_shape *s) {
+  if (window == RUNG_CONV_WEIGHTED) {
+    rung_conv_resolve(args, false, s);
+  } else {
+    rung_conv_resolve_pool(args, s);
+  }
+}
+
+int64_t rung_conv_tasks_depthwise(const rung_args *args, rung_conv_window window) {
   rung_conv_shape s;
-  rung_conv_resolve(args, false, &s);
+  resolve(args, window, &s);
   return divide(&s).tasks;
 }
 
@@ -77,7 +112,10 @@ int64_t rung_conv_tasks_depthwise(const rung_args *args) {
 
 typedef struct band {
   const rung_conv_shape *s;
+  rung_conv_window window;
   const float *x;
+  float outside;              /* what stands beyond the edges */
+  float *counts;              /* of a mean's window, by column */
   float *rows;                /* copied, one slot for each kernel row */
   int64_t slot, copy, copies; /* floats of a slot and of a copy */
   int64_t held[TAPS];         /* row of x that a slot has, -1 for none */
@@ -92,11 +130,11 @@ static void copy_row(const band *b, int64_t row, float *out) {
     int64_t hi = a->in > off ? (a->in - off - 1) / a->stride + 1 : 0;
     lo = rung_conv_min(lo, n);
     hi = rung_conv_max(lo, rung_conv_min(hi, n));
-    memset(out, 0, (size_t)lo * sizeof *out);
+    for (int64_t i = 0; i < lo; i++) out[i] = b->outside;
     if (hi > lo)
       rung_conv_load(RUNG_TYPE_F32, (const uint8_t *)(x + (lo * a->stride + off) * a->x_step), a->stride * a->x_step,
                      hi - lo, out + lo);
-    memset(out + hi, 0, (size_t)(b->copy - hi) * sizeof *out);
+    for (int64_t i = hi; i < b->copy; i++) out[i] = b->outside;
   }
 }
 
@@ -119,39 +157,70 @@ static int64_t find_taps(band *b, int64_t place, const float **out_x, int64_t *o
   return n;
 }
 
-static void run_unit(const rung_conv_shape *s, const rung_conv_kernel *kernel, const division *d, int64_t unit,
-                     float *scratch) {
-  const int64_t picture = unit / d->bands, part = unit % d->bands, height = s->axis[1].out, width = s->axis[2].out;
-  const int64_t channel = picture % s->groups;
+/* How many positions of the window at `place` count: those in x, or also those in the padding. */
+static int64_t counted(const rung_conv_axis *a, int64_t place, bool padding) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < a->kernel; k++) {
+    const int64_t at = place * a->stride + k * a->dilation - a->before;
+    n += padding ? at >= -a->before && at < a->in + a->after : at >= 0 && at < a->in;
+  }
+  return n;
+}
+
+/* A row of results of channel `picture`, from its taps. */
+static void run_row(const band *b, const rung_conv_kernel *kernel, int64_t picture, int64_t row, int64_t taps,
+                    const float *const *x, const int64_t *tap) {
+  const rung_conv_shape *s = b->s;
   const rung_conv_axis *v = &s->axis[1], *h = &s->axis[2];
-  band b = {.s = s, .rows = scratch};
-  b.x = (const float *)s->x->base + picture / s->groups * s->x->stride[0] + channel * s->x_channel;
-  int64_t more;
-  row_size(h->stride, h->dilation, h->kernel, &more, &b.copies);
-  b.copy = width + more;
-  b.slot = b.copy * b.copies;
-  for (int64_t i = 0; i < v->kernel; i++) b.held[i] = -1;
-  const float *x[TAPS];
-  int64_t tap[TAPS];
   float w[TAPS];
-  for (int64_t row = height * part / d->bands; row < height * (part + 1) / d->bands; row++) {
-    const int64_t taps = find_taps(&b, row, x, tap);
-    for (int64_t r = 0; r < s->results; r++) {
-      const int64_t o = channel * s->results + r;
-      const float *from = (const float *)s->w->base + o * s->w_result;
-      for (int64_t t = 0; t < taps; t++) w[t] = from[tap[t] / h->kernel * v->w_step + tap[t] % h->kernel * h->w_step];
-      const float bias = s->bias ? ((const float *)s->bias->base)[o * s->bias->stride[0]] : 0;
-      kernel->taps(w, x, taps, bias, (float *)s->y->base + (picture * s->results + r) * s->places + row * width, width);
-    }
+  float *y = (float *)s->y->base + picture * s->results * s->places + row * h->out;
+  if (b->window == RUNG_CONV_LARGEST) {
+    kernel->most(x, taps, y, h->out);
+    return;
+  }
+  if (b->window == RUNG_CONV_MEAN) {
+    for (int64_t t = 0; t < taps; t++) w[t] = 1;
+    kernel->taps(w, x, taps, 0, y, h->out);
+    const float rows = (float)counted(v, row, s->count_pad);
+    for (int64_t i = 0; i < h->out; i++) y[i] /= rows * b->counts[i];
+    return;
+  }
+  for (int64_t r = 0; r < s->results; r++, y += s->places) {
+    const int64_t o = picture % s->groups * s->results + r;
+    const float *from = (const float *)s->w->base + o * s->w_result;
+    for (int64_t t = 0; t < taps; t++) w[t] = from[tap[t] / h->kernel * v->w_step + tap[t] % h->kernel * h->w_step];
+    kernel->taps(w, x, taps, s->bias ? ((const float *)s->bias->base)[o * s->bias->stride[0]] : 0, y, h->out);
   }
 }
 
-rung_status rung_conv_run_depthwise(const rung_args *args, const rung_conv_kernel *kernel, int64_t task, int thread) {
+static void run_unit(band *b, const rung_conv_kernel *kernel, const division *d, int64_t unit) {
+  const rung_conv_shape *s = b->s;
+  const int64_t picture = unit / d->bands, part = unit % d->bands, height = s->axis[1].out;
+  const float *x[TAPS];
+  int64_t tap[TAPS];
+  b->x = (const float *)s->x->base + picture / s->groups * s->x->stride[0] + picture % s->groups * s->x_channel;
+  for (int64_t i = 0; i < s->axis[1].kernel; i++) b->held[i] = -1;
+  for (int64_t row = height * part / d->bands; row < height * (part + 1) / d->bands; row++) {
+    const int64_t taps = find_taps(b, row, x, tap);
+    run_row(b, kernel, picture, row, taps, x, tap);
+  }
+}
+
+rung_status rung_conv_run_depthwise(const rung_args *args, rung_conv_window window, const rung_conv_kernel *kernel,
+                                    int64_t task, int thread) {
   rung_conv_shape s;
-  rung_conv_resolve(args, false, &s);
+  resolve(args, window, &s);
   const division d = divide(&s);
-  float *scratch = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  const rung_conv_axis *h = &s.axis[2];
+  band b = {.s = &s, .window = window, .outside = window == RUNG_CONV_LARGEST ? -HUGE_VALF : 0};
+  int64_t more;
+  row_size(h->stride, h->dilation, h->kernel, &more, &b.copies);
+  b.copy = h->out + more;
+  b.slot = b.copy * b.copies;
+  b.counts = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  b.rows = b.counts + b.copy;
+  for (int64_t i = 0; i < h->out && window == RUNG_CONV_MEAN; i++) b.counts[i] = (float)counted(h, i, s.count_pad);
   for (int64_t unit = d.units * task / d.tasks; unit < d.units * (task + 1) / d.tasks; unit++)
-    run_unit(&s, kernel, &d, unit, scratch);
+    run_unit(&b, kernel, &d, unit);
   return RUNG_OK;
 }

@@ -30,7 +30,7 @@ void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *
   const int missing = RUNG_CONV_AXES - (x->rank - 2);
   for (int a = 0; a < RUNG_CONV_AXES; a++) {
     const int from = a - missing;
-    s.axis[a] = (rung_conv_axis){1, 1, 1, 1, 1, 0, 0, 0};
+    s.axis[a] = (rung_conv_axis){1, 1, 1, 1, 1, 0, 0, 0, 0};
     if (from < 0) continue;
     s.axis[a] = (rung_conv_axis){.in = x->extent[2 + from],
                                  .out = y->extent[2 + from],
@@ -40,6 +40,37 @@ void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *
                                  .before = number(before, from, 0),
                                  .x_step = x->stride[2 + from],
                                  .w_step = w->stride[2 + from]};
+    s.places *= y->extent[2 + from];
+  }
+  *out = s;
+}
+
+void rung_conv_resolve_pool(const rung_args *args, rung_conv_shape *out) {
+  const rung_operand *x = &args->in[0], *y = &args->out[0];
+  const rung_pool_attrs *attrs = args->attrs;
+  rung_conv_shape s = {.args = args,
+                       .x = x,
+                       .y = y,
+                       .count_pad = attrs->count_pad,
+                       .batch = x->extent[0],
+                       .groups = x->extent[1],
+                       .channels = 1,
+                       .results = 1,
+                       .x_channel = x->stride[1],
+                       .places = 1};
+  const int missing = RUNG_CONV_AXES - (x->rank - 2);
+  for (int a = 0; a < RUNG_CONV_AXES; a++) {
+    const int from = a - missing;
+    s.axis[a] = (rung_conv_axis){1, 1, 1, 1, 1, 0, 0, 0, 0};
+    if (from < 0) continue;
+    s.axis[a] = (rung_conv_axis){.in = x->extent[2 + from],
+                                 .out = y->extent[2 + from],
+                                 .kernel = attrs->kernel.value[from],
+                                 .stride = number(&attrs->stride, from, 1),
+                                 .dilation = number(&attrs->dilation, from, 1),
+                                 .before = number(&attrs->pad_before, from, 0),
+                                 .after = number(&attrs->pad_after, from, 0),
+                                 .x_step = x->stride[2 + from]};
     s.places *= y->extent[2 + from];
   }
   *out = s;
@@ -73,23 +104,24 @@ static rung_conv_line transposed_line(const rung_conv_axis *a, int64_t r) {
   return line;
 }
 
+rung_conv_line rung_conv_line_of(const rung_conv_shape *s, int axis, int64_t phase) {
+  const rung_conv_axis *a = &s->axis[axis];
+  if (s->transposed) return transposed_line(a, phase);
+  return (rung_conv_line){.n = a->out,
+                          .out_step = 1,
+                          .taps = a->kernel,
+                          .tap_step = 1,
+                          .in_step = a->stride,
+                          .off0 = -a->before,
+                          .off_step = a->dilation};
+}
+
 void rung_conv_phase_at(const rung_conv_shape *s, int64_t index, rung_conv_phase *out) {
   rung_conv_phase p = {.places = 1, .taps = 1};
   for (int i = RUNG_CONV_AXES; i-- > 0;) {
-    const rung_conv_axis *a = &s->axis[i];
-    if (s->transposed) {
-      const int64_t phases = phases_of(a);
-      p.line[i] = transposed_line(a, index % phases);
-      index /= phases;
-    } else {
-      p.line[i] = (rung_conv_line){.n = a->out,
-                                   .out_step = 1,
-                                   .taps = a->kernel,
-                                   .tap_step = 1,
-                                   .in_step = a->stride,
-                                   .off0 = -a->before,
-                                   .off_step = a->dilation};
-    }
+    const int64_t phases = s->transposed ? phases_of(&s->axis[i]) : 1;
+    p.line[i] = rung_conv_line_of(s, i, index % phases);
+    index /= phases;
     p.places *= p.line[i].n;
     p.taps *= p.line[i].taps;
   }
@@ -128,9 +160,13 @@ static void inside(const rung_conv_line *line, int64_t in, int64_t t, int64_t i0
   *out_hi = hi;
 }
 
+static void fill(float *out, float value, int64_t n) {
+  for (int64_t i = 0; i < n; i++) out[i] = value;
+}
+
 /* One k: places [p0, p0 + n) of the phase, row by row of the picture. */
 static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *channel,
-                       const int64_t *tap, int64_t p0, int64_t n, float *out) {
+                       const int64_t *tap, float outside, int64_t p0, int64_t n, float *out) {
   const rung_type type = (rung_type)s->x->type;
   const int64_t bytes = rung_type_get(type)->bytes;
   const rung_conv_line *line = phase->line;
@@ -141,16 +177,16 @@ static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, c
   while (n > 0) {
     const int64_t run = rung_conv_min(n, width - column), y = row * line[1].in_step + up;
     if (z < 0 || z >= s->axis[0].in || y < 0 || y >= s->axis[1].in) {
-      memset(out, 0, (size_t)run * sizeof *out);
+      fill(out, outside, run);
     } else {
       int64_t lo, hi;
       inside(&line[2], s->axis[2].in, tap[2], column, run, &lo, &hi);
       const int64_t at =
           z * s->axis[0].x_step + y * s->axis[1].x_step + (lo * line[2].in_step + left) * s->axis[2].x_step;
-      for (int64_t i = column; i < lo; i++) out[i - column] = 0;
+      fill(out, outside, lo - column);
       if (hi > lo)
         rung_conv_load(type, channel + at * bytes, line[2].in_step * s->axis[2].x_step, hi - lo, out + (lo - column));
-      for (int64_t i = hi; i < column + run; i++) out[i - column] = 0;
+      fill(out + (hi - column), outside, column + run - hi);
     }
     out += run;
     n -= run;
@@ -162,21 +198,71 @@ static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, c
   }
 }
 
-void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, int64_t k0,
-                      int64_t count, int64_t p0, int64_t n, float *out, int64_t row) {
+void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, float outside,
+                      int64_t k0, int64_t count, int64_t p0, int64_t n, float *out, int64_t row) {
   if (!count) return;
   const int64_t bytes = rung_type_get((rung_type)s->x->type)->bytes;
   int64_t channel = k0 / phase->taps, rest = k0 % phase->taps;
   int64_t tap[RUNG_CONV_AXES] = {rest / (phase->line[1].taps * phase->line[2].taps),
                                  rest / phase->line[2].taps % phase->line[1].taps, rest % phase->line[2].taps};
   for (int64_t k = 0; k < count; k++, out += row) {
-    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, p0, n, out);
+    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, outside, p0, n, out);
     for (int64_t i = n; i < row; i++) out[i] = 0;
     if (++tap[2] < phase->line[2].taps) continue;
     tap[2] = 0;
     if (++tap[1] < phase->line[1].taps) continue;
     tap[1] = 0;
     if (++tap[0] < phase->line[0].taps) continue;
+    tap[0] = 0;
+    channel++;
+  }
+}
+
+/* ---- weights */
+
+bool rung_conv_weights_lie(const rung_conv_shape *s) {
+  int64_t step = 1;
+  if (s->transposed) return false;
+  for (int a = RUNG_CONV_AXES; a-- > 0;) {
+    if (s->axis[a].kernel != 1 && s->axis[a].w_step != step) return false;
+    step *= s->axis[a].kernel;
+  }
+  return s->channels == 1 || s->w_channel == step;
+}
+
+void rung_conv_weights(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *w, int64_t result,
+                       int64_t k0, int64_t count, float *out) {
+  if (!count) return;
+  const rung_conv_line *line = phase->line;
+  const rung_type type = (rung_type)s->w->type;
+  const int64_t bytes = rung_type_get(type)->bytes;
+  const uint8_t *from = w + result * s->w_result * bytes;
+  if (rung_conv_weights_lie(s)) {
+    rung_conv_load(type, from + k0 * bytes, 1, count, out);
+    return;
+  }
+  if (phase->taps == 1) {
+    int64_t at = k0 * s->w_channel;
+    for (int a = 0; a < RUNG_CONV_AXES; a++) at += line[a].tap0 * s->axis[a].w_step;
+    rung_conv_load(type, from + at * bytes, s->w_channel, count, out);
+    return;
+  }
+  int64_t rest = k0 % phase->taps, channel = k0 / phase->taps;
+  int64_t tap[RUNG_CONV_AXES] = {rest / (line[1].taps * line[2].taps), rest / line[2].taps % line[1].taps,
+                                 rest % line[2].taps};
+  for (int64_t i = 0; i < count; i++) {
+    int64_t at = channel * s->w_channel;
+    for (int a = 0; a < RUNG_CONV_AXES; a++) at += (line[a].tap0 + tap[a] * line[a].tap_step) * s->axis[a].w_step;
+    if (type == RUNG_TYPE_F32) {
+      out[i] = ((const float *)from)[at];
+    } else {
+      rung_conv_load(type, from + at * bytes, 1, 1, out + i);
+    }
+    if (++tap[2] < line[2].taps) continue;
+    tap[2] = 0;
+    if (++tap[1] < line[1].taps) continue;
+    tap[1] = 0;
+    if (++tap[0] < line[0].taps) continue;
     tap[0] = 0;
     channel++;
   }

@@ -6,15 +6,15 @@
 #include "backends/cpu/conv.h"
 
 typedef struct rung_conv_axis {
-  int64_t in, out, kernel; /* extents of x, y and w */
-  int64_t stride, dilation, before;
-  int64_t x_step, w_step; /* elements */
+  int64_t in, out, kernel;                 /* extents of x, y and w */
+  int64_t stride, dilation, before, after; /* after: of pools */
+  int64_t x_step, w_step;                  /* elements */
 } rung_conv_axis;
 
 typedef struct rung_conv_shape {
   const rung_args *args;
   const rung_operand *x, *w, *bias, *y; /* bias NULL without */
-  bool transposed;
+  bool transposed, count_pad;
   int64_t batch, groups, channels, results; /* the latter two of a group */
   rung_conv_axis axis[RUNG_CONV_AXES];
   int64_t places;                         /* of y, of one picture and channel */
@@ -33,15 +33,28 @@ typedef struct rung_conv_phase {
 } rung_conv_phase;
 
 void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *out);
+void rung_conv_resolve_pool(const rung_args *args, rung_conv_shape *out); /* w NULL, each channel a group */
 int64_t rung_conv_phases(const rung_conv_shape *s);
+rung_conv_line rung_conv_line_of(const rung_conv_shape *s, int axis, int64_t phase);
 void rung_conv_phase_at(const rung_conv_shape *s, int64_t index, rung_conv_phase *out);
 
 /* n floats from `from`, `step` elements apart. */
 void rung_conv_load(rung_type type, const uint8_t *from, int64_t step, int64_t n, float *out);
 /* Elements k0 .. k0 + count of the sums, for places [p0, p0 + n) of a phase: out[k][row], zeros up to `row`. x: the
- * first channel of the group. */
-void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, int64_t k0,
-                      int64_t count, int64_t p0, int64_t n, float *out, int64_t row);
+ * first channel of the group; `outside` stands beyond its edges. */
+void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, float outside,
+                      int64_t k0, int64_t count, int64_t p0, int64_t n, float *out, int64_t row);
+/* Weights k0 .. k0 + count of result `result`; w: the first result of the group. */
+void rung_conv_weights(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *w, int64_t result,
+                       int64_t k0, int64_t count, float *out);
+/* Do the rows of w lie as products want them: k without gaps? */
+bool rung_conv_weights_lie(const rung_conv_shape *s);
+
+/* Where windows have more than one place and rows are not too long (conv_padded.c): the number of tasks, 0 where it is
+ * another way; bytes of scratch; runs a task, false where it is another way. */
+int64_t rung_conv_tasks_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel);
+rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, const rung_dim *role);
+bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel, int64_t task, float *scratch);
 
 static inline int64_t rung_conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t rung_conv_max(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -74,6 +74,8 @@ RUNG_INLINE void vi_store_i8(void *p, vi v) {
 RUNG_INLINE vi vi_bits(vf a) { return _mm256_castps_si256(a); }
 RUNG_INLINE vf vf_bits(vi a) { return _mm256_castsi256_ps(a); }
 
+RUNG_INLINE vi vi_dot16(vi sum, vi a, vi b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
+
 /* ---- conditions */
 RUNG_INLINE vm vm_less(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 RUNG_INLINE vm vm_less_equal(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }

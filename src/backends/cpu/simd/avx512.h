@@ -70,6 +70,9 @@ RUNG_INLINE void vi_store_i8(void *p, vi v) { _mm_storeu_si128((__m128i *)p, _mm
 RUNG_INLINE vi vi_bits(vf a) { return _mm512_castps_si512(a); }
 RUNG_INLINE vf vf_bits(vi a) { return _mm512_castsi512_ps(a); }
 
+/* sum + the products of the two 16-bit numbers of each lane, added in 32 bits, which wrap. */
+RUNG_INLINE vi vi_dot16(vi sum, vi a, vi b) { return _mm512_dpwssd_epi32(sum, a, b); }
+
 /* ---- conditions */
 RUNG_INLINE vm vm_less(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 RUNG_INLINE vm vm_less_equal(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }

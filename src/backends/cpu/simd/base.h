@@ -116,6 +116,11 @@ RUNG_INLINE void vi_store_i8(void *p, vi v) {
   for (int i = 0; i < VF; i++) ((int8_t *)p)[i] = (int8_t)v[i];
 }
 
+RUNG_INLINE vi vi_dot16(vi sum, vi a, vi b) {
+  const rung_vu low = (rung_vu)((a << 16) >> 16) * (rung_vu)((b << 16) >> 16);
+  return (vi)((rung_vu)sum + low + (rung_vu)(a >> 16) * (rung_vu)(b >> 16));
+}
+
 /* ---- conditions */
 RUNG_INLINE vm vm_less(vf a, vf b) { return a < b; }
 RUNG_INLINE vm vm_less_equal(vf a, vf b) { return a <= b; }

@@ -88,6 +88,11 @@ RUNG_INLINE void vi_store_i8(void *p, vi v) {
 RUNG_INLINE vi vi_bits(vf a) { return vreinterpretq_s32_f32(a); }
 RUNG_INLINE vf vf_bits(vi a) { return vreinterpretq_f32_s32(a); }
 
+RUNG_INLINE vi vi_dot16(vi sum, vi a, vi b) {
+  const int16x8_t u = vreinterpretq_s16_s32(a), v = vreinterpretq_s16_s32(b);
+  return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(u), vget_low_s16(v)), vmull_high_s16(u, v)));
+}
+
 /* ---- conditions */
 RUNG_INLINE vm vm_less(vf a, vf b) { return vcltq_f32(a, b); }
 RUNG_INLINE vm vm_less_equal(vf a, vf b) { return vcleq_f32(a, b); }
