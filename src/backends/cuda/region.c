@@ -190,6 +190,7 @@ rung_status rung_region_prepare(const rung_cuda_prepare *in, rung_text *front) {
   char why[WHY_BYTES] = "";
   if (!rung_region_read(match, list, why))
     return rung_fail(in->error, RUNG_INTERNAL, "cuda: a region that was promised has no kernel: %s", why);
+  rung_region_print_front(front);
   rung_region_print(list, front);
   *own = (region_own){.columns = list->columns,
                       .threads = list->columns ? rung_region_threads(list->columns) : 256,

@@ -26,7 +26,8 @@ typedef struct rung_region_list {
 
 /* The list of a node: one op, or the body of a fused one. False with the reason where no kernel can be made. */
 bool rung_region_read(const rung_match *match, rung_region_list *out, char *why);
-/* The kernel's text. */
+/* The kernel's text, and what stands in front of one or many. */
+void rung_region_print_front(rung_text *out);
 void rung_region_print(const rung_region_list *list, rung_text *out);
 /* Threads of a block of a row kernel of so many columns. */
 int rung_region_threads(int64_t columns);

@@ -250,12 +250,15 @@ static void print_rows(const rung_region_list *l, rung_text *out) {
   rung_text_puts(out, "}\n");
 }
 
-void rung_region_print(const rung_region_list *list, rung_text *out) {
+void rung_region_print_front(rung_text *out) {
   rung_text_puts(out, rung_cuda_unit_text("values"));
   rung_text_printf(out,
                    "struct params {\n  u8 *base[%d];\n  i64 count;\n  i32 rank, pad;\n  i64 extent[%d];\n"
                    "  i64 stride[%d][%d];\n};\n",
                    RUNG_REGION_OPERANDS, RUNG_MAX_RANK, RUNG_REGION_OPERANDS, RUNG_MAX_RANK);
+}
+
+void rung_region_print(const rung_region_list *list, rung_text *out) {
   if (list->columns)
     print_rows(list, out);
   else
