@@ -213,6 +213,8 @@ const cli_variable cli_variables[] = {
     {"RUNG_CUDA_CACHE", "folder in which compiled kernels are kept for the next process"},
     {"RUNG_CUDA_DEVICE", "number of the GPU, 0 where not given"},
     {"RUNG_CUDA_GRAPHS", "0: steps are launched one by one, none are captured"},
+    {"RUNG_CUDA_OVERLAP", "0: no kernel begins before the one in front of it has ended"},
+    {"RUNG_CUDA_WITHOUT", "kernels of the CUDA device with this text in their names are left out"},
     {"RUNG_CUDA_KERNELS", "0: every step runs on the host, to find out whether a kernel is to blame"},
 };
 const int cli_variable_count = (int)(sizeof cli_variables / sizeof cli_variables[0]);

@@ -96,8 +96,9 @@ static rung_status no_launch(const rung_cuda_step *step) {
   return rung_fail(step->args->error, RUNG_INTERNAL, "cuda: a step of the host was launched");
 }
 
+/* What can be taken apart is: its parts may have kernels. */
 static bool runs_on_host(const rung_op *op) {
-  return op->reference && !op->bodies && !(op->flags & (RUNG_OP_CONTROL | RUNG_OP_DECLARES));
+  return op->reference && !op->decompose && !op->bodies && !(op->flags & (RUNG_OP_CONTROL | RUNG_OP_DECLARES));
 }
 
 static rung_status host_task(const rung_args *args, int64_t task, int thread) {
@@ -151,25 +152,28 @@ static rung_status make_rows(rung_cuda *self, rung_error *error) {
   return RUNG_OK;
 }
 
-/* RUNG_CUDA_KERNELS=0: every step on the host, to find out whether a kernel is to blame. */
-static bool kernels_wanted(void) {
-  const char *text = getenv("RUNG_CUDA_KERNELS");
-  return !text || strcmp(text, "0") != 0;
+/* To find out which kernel is to blame: RUNG_CUDA_KERNELS=0 runs every step on the host, RUNG_CUDA_WITHOUT=text leaves
+ * out the kernels that have the text in their names. */
+static bool is_wanted(const char *name) {
+  const char *all = getenv("RUNG_CUDA_KERNELS"), *without = getenv("RUNG_CUDA_WITHOUT");
+  if (all && strcmp(all, "0") == 0) return false;
+  return !without || !*without || !strstr(name, without);
 }
 
 static rung_status list_kernels(rung_cuda *self, rung_error *error) {
   const rung_cuda_family *f;
-  const bool wanted = kernels_wanted();
-  self->kernels = self->plains;
-  for (size_t i = 0; wanted && (f = rung_cuda_family_at(i)) != NULL; i++) self->kernels += f->rows;
-  if (wanted) self->kernels += self->regions;
+  self->kernels = self->plains + self->regions;
+  for (size_t i = 0; (f = rung_cuda_family_at(i)) != NULL; i++) self->kernels += f->rows;
   self->kernel = rung_host_array(self->host, self->kernels, sizeof *self->kernel);
   if (!self->kernel) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for kernel rows");
   size_t n = 0;
   for (size_t i = 0; i < self->plains; i++) self->kernel[n++] = &self->plain[i].row;
-  for (size_t i = 0; wanted && i < self->regions; i++) self->kernel[n++] = &self->region[i].row;
-  for (size_t i = 0; wanted && (f = rung_cuda_family_at(i)) != NULL; i++)
-    for (size_t r = 0; r < f->rows; r++) self->kernel[n++] = &f->row[r].row;
+  for (size_t i = 0; i < self->regions; i++)
+    if (is_wanted(self->region[i].row.name)) self->kernel[n++] = &self->region[i].row;
+  for (size_t i = 0; (f = rung_cuda_family_at(i)) != NULL; i++)
+    for (size_t r = 0; r < f->rows; r++)
+      if (is_wanted(f->row[r].row.name)) self->kernel[n++] = &f->row[r].row;
+  self->listed = n;
   return RUNG_OK;
 }
 
@@ -213,7 +217,7 @@ static rung_status cuda_open(rung_host *host, rung_error *error, void **out_self
   self->target = (rung_target){.name = "cuda",
                                .level = self->level,
                                .kernel = self->kernel,
-                               .kernels = self->kernels,
+                               .kernels = self->listed,
                                .layout_of = rung_cuda_layout_of,
                                .multiplies_a8 = rung_cuda_multiplies_a8,
                                .kv_block_bytes = rung_cuda_kv_block_bytes,

@@ -43,6 +43,30 @@ static rung_status fetch(rung_cuda *self, const rung_operand *o, rung_operand *h
   return RUNG_OK;
 }
 
+/* What lies between an operand's elements may be another's: only the elements go back, in runs as long as there are. */
+static void store(rung_cuda *self, const rung_operand *o, const span *s) {
+  const rung_type_row *row = rung_type_get((rung_type)o->type);
+  const bool blocks = row->class_ == RUNG_CLASS_BLOCK;
+  int64_t extent[RUNG_MAX_RANK], index[RUNG_MAX_RANK] = {0}, run = 1, n = 1;
+  int inner = o->rank;
+  for (int a = 0; a < o->rank; a++) {
+    extent[a] = blocks && a == o->rank - 1 ? o->extent[a] / row->block : o->extent[a];
+    n *= extent[a];
+  }
+  while (inner > 0 && o->stride[inner - 1] == run) run *= extent[--inner];
+  if (!blocks && row->block > 1) { /* narrow storage lies dense */
+    rung_far_write(&self->far, o->base + s->low, s->here, s->bytes);
+    return;
+  }
+  for (int64_t e = 0; e < n; e += run) {
+    int64_t at = 0;
+    for (int a = 0; a < inner; a++) at += index[a] * o->stride[a];
+    at *= row->bytes;
+    rung_far_write(&self->far, o->base + at, s->here - s->low + at, (size_t)run * row->bytes);
+    for (int a = inner - 1; a >= 0 && ++index[a] == extent[a]; a--) index[a] = 0;
+  }
+}
+
 static rung_status run(rung_cuda *self, const rung_op *op, const rung_args *args, rung_operand *here, span *s) {
   const uint32_t n = (uint32_t)args->n_in + args->n_out;
   for (uint32_t i = 0; i < n; i++) {
@@ -53,10 +77,8 @@ static rung_status run(rung_cuda *self, const rung_op *op, const rung_args *args
   local.in = here;
   local.out = here + args->n_in;
   RUNG_TRY(op->reference(&local));
-  for (uint32_t r = 0; r < args->n_out; r++) {
-    const span *to = &s[args->n_in + r];
-    if (to->here) rung_far_write(&self->far, args->out[r].base + to->low, to->here, to->bytes);
-  }
+  for (uint32_t r = 0; r < args->n_out; r++)
+    if (s[args->n_in + r].here) store(self, &args->out[r], &s[args->n_in + r]);
   return RUNG_OK;
 }
 

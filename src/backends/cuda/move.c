@@ -61,6 +61,30 @@ static rung_status launch_copy(const rung_cuda_step *step) {
   return emit_copy(step, &in, &out);
 }
 
+/* Blocks are copied byte by byte: one more axis. */
+static bool fits_blocks(const rung_match *match, char *why) {
+  const rung_value_type *x = match->in[0];
+  return (x->type == match->out[0].type && rung_type_get(x->type)->class_ == RUNG_CLASS_BLOCK && !x->layout &&
+          x->rank < RUNG_MAX_RANK) ||
+         refuse(why, "not a copy of blocks");
+}
+
+static rung_cuda_operand bytes_of(const rung_operand *o) {
+  const rung_type_row *row = rung_type_get((rung_type)o->type);
+  rung_cuda_operand out = rung_cuda_operand_of(o);
+  out.type = RUNG_TYPE_U8;
+  for (int a = 0; a < o->rank; a++) out.stride[a] *= row->bytes;
+  if (o->rank) out.extent[o->rank - 1] /= row->block;
+  out.extent[out.rank] = row->bytes;
+  out.stride[out.rank++] = 1;
+  return out;
+}
+
+static rung_status launch_blocks(const rung_cuda_step *step) {
+  const rung_cuda_operand in = bytes_of(&step->args->in[0]), out = bytes_of(&step->args->out[0]);
+  return emit_copy(step, &in, &out);
+}
+
 static rung_status launch_assign(const rung_cuda_step *step) {
   const rung_cuda_operand in = rung_cuda_operand_of(&step->args->in[1]),
                           out = rung_cuda_operand_of(&step->args->out[0]);
@@ -204,6 +228,19 @@ static rung_status launch_iota(const rung_cuda_step *step) {
    .launch = launch_}
 
 static const rung_cuda_kernel rows[] = {
+    {.row = {.name = "copy_blocks",
+             .op = &rung_op_cast,
+             .in_type = {RUNG_ANY_TYPE},
+             .n_in_type = 1,
+             .out_type = {RUNG_ANY_TYPE},
+             .n_out_type = 1,
+             .in_strides = RUNG_STRIDES_ANY,
+             .out_strides = RUNG_STRIDES_ANY,
+             .guard_role = -1,
+             .fits = fits_blocks},
+     .unit = "move",
+     .function = {"copy", NULL},
+     .launch = launch_blocks},
     MOVE("copy_reshape", reshape, "copy", RUNG_STRIDES_ANY, launch_copy),
     MOVE("copy_transpose", transpose, "copy", RUNG_STRIDES_ANY, launch_transpose),
     MOVE("copy_expand", expand, "copy", RUNG_STRIDES_ANY, launch_expand),

@@ -72,8 +72,15 @@ rung_status rung_cuda_emit(const rung_cuda_step *step, int which, int64_t x, int
   return RUNG_OK;
 }
 
+/* A variable switches something off by 0. */
+static bool is_on(const char *variable) {
+  const char *text = getenv(variable);
+  return !text || strcmp(text, "0") != 0;
+}
+
 static bool launch_list(rung_cuda *self, const rung_cuda_list *list) {
   const rung_cu_launch_attribute programmatic = {.id = RUNG_CU_PROGRAMMATIC, .value = {.programmatic = 1}};
+  const bool overlap = self->chip >= 90 && is_on("RUNG_CUDA_OVERLAP");
   for (size_t at = 0; at < list->bytes;) {
     rung_cuda_launch l;
     memcpy(&l, list->data + at, sizeof l);
@@ -83,7 +90,7 @@ static bool launch_list(rung_cuda *self, const rung_cuda_list *list) {
                                    .shared = l.shared,
                                    .stream = self->stream,
                                    .attribute = &programmatic,
-                                   .attributes = self->chip >= 90 ? 1 : 0};
+                                   .attributes = overlap ? 1 : 0};
     if (!rung_cuda_ok(self, self->driver.launch(&config, l.function, &parameter, NULL), "launching a kernel"))
       return false;
     at += sizeof l + (l.bytes + 7) / 8 * 8;
@@ -131,18 +138,13 @@ static void capture(kept *k, captured *g) {
   self->driver.graph_destroy(graph);
 }
 
-static bool graphs_wanted(void) {
-  const char *text = getenv("RUNG_CUDA_GRAPHS");
-  return !text || strcmp(text, "0") != 0;
-}
-
 static void flush(kept *k, bool traced) {
   rung_cuda *self = k->device;
   void *before;
   if (!k->list.launches) return;
   rung_cuda_enter(self, &before);
   captured *g = NULL;
-  if (!traced && k->list.launches >= WORTH_A_GRAPH && graphs_wanted()) {
+  if (!traced && k->list.launches >= WORTH_A_GRAPH && is_on("RUNG_CUDA_GRAPHS")) {
     const uint64_t hash = rung_hash64(k->list.data, k->list.bytes);
     g = find_graph(k, hash);
     if (!g)

@@ -8,10 +8,21 @@ struct quads {
   int q[8];
   float d0, d1, m0, m1;
 };
-enum {
-  W_F32 = 0, W_F16 = 1, W_BF16 = 2, W_Q4_0 = 32, W_Q4_1, W_Q5_0, W_Q5_1, W_Q8_0, W_Q8_1, W_Q2_K, W_Q3_K, W_Q4_K,
-  W_Q5_K, W_Q6_K, W_IQ4_NL = 50, W_IQ4_XS = 51
-};
+#define W_F32 0
+#define W_F16 1
+#define W_BF16 2
+#define W_Q4_0 32
+#define W_Q4_1 33
+#define W_Q5_0 34
+#define W_Q5_1 35
+#define W_Q8_0 36
+#define W_Q2_K 38
+#define W_Q3_K 39
+#define W_Q4_K 40
+#define W_Q5_K 41
+#define W_Q6_K 42
+#define W_IQ4_NL 50
+#define W_IQ4_XS 51
 #define W_IS_FLOAT (W_TYPE <= W_BF16)
 
 __device__ __forceinline__ u32 load_u32_by_2(const u8 *p) {
