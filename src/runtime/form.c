@@ -180,7 +180,6 @@ static rung_status move_there(rung_derived *derived, rung_form *form, uint64_t b
   form->there_bytes = form->there ? bytes : 0;
   form->data = form->there;
   rung_region_finish(&form->region);
-  rung_far_remove(derived->host, form->far, RUNG_MEMORY_packed, form->there, form->there_bytes);
   if (form->bank) rung_host_unaccount(derived->host, RUNG_MEMORY_packed, form->mapped);
   rung_sections_release(form->bank);
   form->bank = NULL;

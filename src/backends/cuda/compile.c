@@ -167,8 +167,6 @@ rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text
     if (result)
       status = rung_fail(error, RUNG_INTERNAL, "cuda: kernels %s have no %s: %s", unit, entry[i],
                          rung_cuda_text(self, result));
-    else
-      self->driver.function_set(out_function[i], RUNG_CU_SHARED_BYTES, self->shared_limit - 16384);
   }
   rung_cuda_leave(self, before);
   rung_text_finish(&all);
