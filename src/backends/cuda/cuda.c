@@ -249,23 +249,28 @@ static uint64_t cuda_image_bytes(void *self, const void *image_) {
   return image ? sizeof *image + rung_arena_bytes(&image->arena) : 0;
 }
 
+rung_status rung_cuda_prepare_kernel(const rung_cuda_prepare *in) {
+  const rung_cuda_kernel *kernel = in->prepared->kernel;
+  rung_text front;
+  rung_text_init(&front, in->device->host);
+  rung_status status = kernel->prepare ? kernel->prepare(in, &front) : RUNG_OK;
+  if (!status) status = rung_text_status(&front, in->error);
+  int n = 0;
+  while (kernel->function[n]) n++;
+  if (!status)
+    status = rung_cuda_compile(in->device, kernel->unit, &front, kernel->function, n, in->prepared->function, in->error);
+  rung_text_finish(&front);
+  return status;
+}
+
 static rung_status prepare_variant(rung_cuda *self, rung_cuda_image *image, const rung_plan *plan,
                                    const rung_step *step, uint32_t variant, rung_error *error) {
   rung_cuda_prepared *prepared = &image->prepared[variant];
   const rung_cuda_kernel *kernel = (const rung_cuda_kernel *)plan->variant[variant].kernel;
   *prepared = (rung_cuda_prepared){.kernel = kernel, .step = step};
-  if (!kernel->unit) return RUNG_OK;
   const rung_cuda_prepare in = {
       .device = self, .arena = &image->arena, .plan = plan, .step = step, .prepared = prepared, .error = error};
-  rung_text front;
-  rung_text_init(&front, self->host);
-  rung_status status = kernel->prepare ? kernel->prepare(&in, &front) : RUNG_OK;
-  if (!status) status = rung_text_status(&front, error);
-  int n = 0;
-  while (kernel->function[n]) n++;
-  if (!status) status = rung_cuda_compile(self, kernel->unit, &front, kernel->function, n, prepared->function, error);
-  rung_text_finish(&front);
-  return status;
+  return kernel->unit ? rung_cuda_prepare_kernel(&in) : RUNG_OK;
 }
 
 static rung_status cuda_prepare(void *self_, rung_host *host, const rung_plan *plan, rung_error *error,
@@ -283,6 +288,8 @@ static rung_status cuda_prepare(void *self_, rung_host *host, const rung_plan *p
     for (uint32_t v = step->variant; !status && v < step->variant + step->variants; v++)
       status = prepare_variant(self, image, plan, step, v, error);
   }
+  for (uint32_t s = 0; !status && s < plan->steps; s++)
+    status = rung_cuda_join(self, plan, &image->arena, image->prepared, s, error);
   if (status) {
     cuda_finish(self, image);
     return status;

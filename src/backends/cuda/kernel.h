@@ -20,6 +20,7 @@ typedef struct rung_cuda_prepared {
   const rung_step *step;
   void *function[RUNG_CUDA_FUNCTIONS];
   const void *own; /* the row's */
+  bool absorbed;   /* a neighbour's kernel does this step, too (join.c) */
 } rung_cuda_prepared;
 
 typedef struct rung_cuda_prepare {
@@ -41,6 +42,8 @@ typedef struct rung_cuda_launch {
 typedef struct rung_cuda_step {
   const rung_cuda *device;
   const rung_args *args;
+  const rung_run *run;
+  uint32_t index; /* of the step */
   const rung_cuda_prepared *prepared;
   uint64_t refusal; /* device address of the run's rung_cuda_refusal */
   uint64_t (*table)(void *kept, const rung_kv_view *kv); /* the block table of a state on the device; 0: identity */
@@ -91,6 +94,25 @@ static inline int64_t rung_cuda_blocks(int64_t n, int64_t per, int64_t most) {
   const int64_t blocks = (n + per - 1) / per;
   return blocks < most ? blocks : most;
 }
+
+/* ---- kv.c, for join.c */
+typedef struct rung_cuda_append_params {
+  rung_cuda_kv kv;
+  rung_cuda_operand k, v;
+  uint64_t offsets, slot, past, refused;
+  int64_t rows, sequences;
+  int32_t offsets_type, slot_type, past_type, pad;
+} rung_cuda_append_params;
+rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step);
+rung_status rung_cuda_prepare_rope(const rung_cuda_prepare *in, rung_text *front);
+rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front);
+rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out);
+
+/* ---- join.c: neighbouring steps that one kernel does. Asked for every step once all are prepared. */
+rung_status rung_cuda_join(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
+                           uint32_t step, rung_error *error);
+/* cuda.c: fills prepared->function, after kernel and step are set. */
+rung_status rung_cuda_prepare_kernel(const rung_cuda_prepare *in);
 
 /* ---- host.c: steps without a kernel */
 rung_status rung_cuda_run_host(rung_cuda *self, const rung_op *op, const rung_args *args);

@@ -32,7 +32,7 @@ static bool fits_rope(const rung_match *match, char *why) {
   return (dims >= 2 && dims <= 2 * MOST_PAIRS) || refuse(why, "heads are too wide, or nothing turns");
 }
 
-static rung_status prepare_rope(const rung_cuda_prepare *in, rung_text *front) {
+rung_status rung_cuda_prepare_rope(const rung_cuda_prepare *in, rung_text *front) {
   const rung_rope_attrs *attrs = in->step->attrs;
   const rung_ref *x = &in->plan->ref[in->step->in];
   int64_t dim = 0;
@@ -83,17 +83,9 @@ static bool fits_append(const rung_match *match, char *why) {
          refuse(why, "keys and values are not f32, f16 or bf16");
 }
 
-typedef struct append_params {
-  rung_cuda_kv kv;
-  rung_cuda_operand k, v;
-  uint64_t offsets, slot, past, refused;
-  int64_t rows, sequences;
-  int32_t offsets_type, slot_type, past_type, pad;
-} append_params;
-
-static rung_status launch_append(const rung_cuda_step *step) {
+rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step) {
   const rung_operand *in = step->args->in;
-  const append_params p = {.kv = rung_cuda_kv_of(step, step->args->out[0].kv),
+  return (rung_cuda_append_params){.kv = rung_cuda_kv_of(step, step->args->out[0].kv),
                            .k = rung_cuda_operand_of(&in[1]),
                            .v = rung_cuda_operand_of(&in[2]),
                            .offsets = address(&in[3]),
@@ -105,7 +97,11 @@ static rung_status launch_append(const rung_cuda_step *step) {
                            .offsets_type = in[3].type,
                            .slot_type = in[4].type,
                            .past_type = in[5].type};
-  return rung_cuda_emit(step, 0, p.rows, 1, 1, 256, 0, &p, sizeof p);
+}
+
+static rung_status launch_append(const rung_cuda_step *step) {
+  const rung_cuda_append_params p = rung_cuda_append_params_of(step);
+  return rung_cuda_emit(step, 0, p.rows, 2 * (int64_t)p.kv.kv_heads, 1, 64, 0, &p, sizeof p);
 }
 
 /* ---- attention over a state */
@@ -137,7 +133,7 @@ typedef struct attend_own {
   bool split;
 } attend_own;
 
-static rung_status prepare_attend(const rung_cuda_prepare *in, rung_text *front) {
+rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front) {
   const rung_ref *q = &in->plan->ref[in->step->in], *state = q + 1;
   const rung_value_type *type = &in->plan->state[in->plan->root[state->root].index].type;
   attend_own *own = rung_arena_alloc(in->arena, sizeof *own);
@@ -162,14 +158,14 @@ typedef struct attend_params {
   int32_t offsets_type, slot_type, past_type, pad;
 } attend_params;
 
-static rung_status launch_attend(const rung_cuda_step *step) {
+rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out) {
   const attend_own *own = step->args->prepared;
   const rung_attention_kv_attrs *attrs = step->args->attrs;
   const rung_operand *in = step->args->in;
   const attend_params p = {
       .kv = rung_cuda_kv_of(step, in[1].kv),
       .q = rung_cuda_operand_of(&in[0]),
-      .y = rung_cuda_operand_of(&step->args->out[0]),
+      .y = rung_cuda_operand_of(out),
       .offsets = address(&in[2]),
       .slot = address(&in[3]),
       .past = address(&in[4]),
@@ -192,6 +188,10 @@ static rung_status launch_attend(const rung_cuda_step *step) {
   return rung_cuda_emit(step, 0, p.rows, own->shape.kv_heads, 1, 128, shared, &p, sizeof p);
 }
 
+static rung_status launch_attend(const rung_cuda_step *step) {
+  return rung_cuda_launch_attend_to(step, &step->args->out[0]);
+}
+
 /* ---- rows */
 
 #define ROW(name_, op_, unit_, fits_, prepare_, launch_, ...)   \
@@ -211,8 +211,8 @@ static rung_status launch_attend(const rung_cuda_step *step) {
    .launch = launch_}
 
 static const rung_cuda_kernel rows[] = {
-    ROW("rope_pairs", rope, "kv", fits_rope, prepare_rope, launch_rope, "rope"),
+    ROW("rope_pairs", rope, "kv", fits_rope, rung_cuda_prepare_rope, launch_rope, "rope"),
     ROW("append_rows", append, "kv", fits_append, NULL, launch_append, "append"),
-    ROW("attend_rows", attention_kv, "attend", fits_attend, prepare_attend, launch_attend, "attend", "attend_split"),
+    ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_prepare_attend, launch_attend, "attend", "attend_split"),
 };
 const rung_cuda_family rung_cuda_family_kv = {"kv", rows, RUNG_COUNT(rows)};

@@ -174,7 +174,8 @@ static void match_of(const rung_cuda_prepare *in, rung_node *node, rung_value_ty
 
 typedef struct region_own {
   int64_t columns;
-  int threads, operands, outputs;
+  rung_region_cut cut;
+  int operands, outputs;
 } region_own;
 
 rung_status rung_region_prepare(const rung_cuda_prepare *in, rung_text *front) {
@@ -193,9 +194,10 @@ rung_status rung_region_prepare(const rung_cuda_prepare *in, rung_text *front) {
   rung_region_print_front(front);
   rung_region_print(list, front);
   *own = (region_own){.columns = list->columns,
-                      .threads = list->columns ? rung_region_threads(list->columns) : 256,
+                      .cut = {.threads = 256, .part = 1, .blocks = 1},
                       .operands = list->inputs + list->outputs,
                       .outputs = list->outputs};
+  if (list->columns) own->cut = rung_region_cut_of(list);
   in->prepared->own = own;
   return RUNG_OK;
 }
@@ -244,6 +246,7 @@ rung_status rung_region_launch(const rung_cuda_step *step) {
   collapse(&p, own->operands, keep);
   p.count = 1;
   for (int a = 0; a < p.rank - keep; a++) p.count *= p.extent[a];
-  const int64_t blocks = keep ? p.count : rung_cuda_blocks(p.count, own->threads, (int64_t)step->device->processors * 32);
-  return rung_cuda_emit(step, 0, blocks, 1, 1, (uint32_t)own->threads, 0, &p, sizeof p);
+  const int threads = own->cut.threads;
+  const int64_t blocks = keep ? p.count : rung_cuda_blocks(p.count, threads, (int64_t)step->device->processors * 32);
+  return rung_cuda_emit(step, 0, blocks, own->cut.blocks, 1, (uint32_t)threads, 0, &p, sizeof p);
 }

@@ -29,8 +29,12 @@ bool rung_region_read(const rung_match *match, rung_region_list *out, char *why)
 /* The kernel's text, and what stands in front of one or many. */
 void rung_region_print_front(rung_text *out);
 void rung_region_print(const rung_region_list *list, rung_text *out);
-/* Threads of a block of a row kernel of so many columns. */
-int rung_region_threads(int64_t columns);
+/* How a row kernel cuts rows: a block has `part` times `threads` columns, all of them where a norm needs the whole. */
+typedef struct rung_region_cut {
+  int threads;
+  int64_t part, blocks; /* blocks of a row */
+} rung_region_cut;
+rung_region_cut rung_region_cut_of(const rung_region_list *list);
 
 bool rung_region_fits(const rung_match *match, char *why);
 rung_status rung_region_prepare(const rung_cuda_prepare *in, rung_text *front);

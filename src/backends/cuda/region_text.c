@@ -11,10 +11,15 @@
 #include "ops/op_table.h"
 #include "ops/shape.h"
 
-int rung_region_threads(int64_t columns) {
-  if (columns >= 4096) return 512;
-  const int64_t threads = (columns + 31) / 32 * 32;
-  return threads > 256 ? 256 : (int)threads;
+rung_region_cut rung_region_cut_of(const rung_region_list *list) {
+  bool whole = false;
+  for (int i = 0; i < list->ops; i++)
+    whole |= list->op[i].op == &rung_op_rms_norm || list->op[i].op == &rung_op_layer_norm;
+  const int64_t most = !whole ? 256 : list->columns >= 4096 ? 1024 : 256, rounded = (list->columns + 31) / 32 * 32;
+  rung_region_cut cut = {.threads = (int)(rounded < most ? rounded : most), .part = 1};
+  if (whole) cut.part = (list->columns + cut.threads - 1) / cut.threads;
+  cut.blocks = (list->columns + cut.part * cut.threads - 1) / (cut.part * cut.threads);
+  return cut;
 }
 
 static const char *memory_name(int type) {
@@ -133,7 +138,7 @@ static void print_elementwise(const rung_region_list *l, const rung_region_op *o
 
 static void print_elements(const rung_region_list *l, rung_text *out) {
   const int operands = l->inputs + l->outputs;
-  rung_text_puts(out, "extern \"C\" __global__ void __launch_bounds__(256) region(const params p) {\n  GO();\n  WAIT();\n"
+  rung_text_puts(out, "extern \"C\" __global__ void __launch_bounds__(256) region(const __grid_constant__ params p) {\n  GO();\n  WAIT();\n"
                       "  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < p.count; i += (i64)gridDim.x * "
                       "blockDim.x) {\n");
   for (int k = 0; k < operands; k++) rung_text_printf(out, "    i64 o%d = 0;\n", k);
@@ -173,8 +178,8 @@ static void print_elements(const rung_region_list *l, rung_text *out) {
 
 /* ---- row by row: a thread has columns t, t + threads, ... of all values */
 
-static const char each[] = "#pragma unroll\n  for (int k = 0; k < PART; k++) {\n    const int c = threadIdx.x + k * "
-                           "THREADS; (void)c;\n";
+static const char each[] = "#pragma unroll\n  for (int k = 0; k < PART; k++) {\n    const int c = blockIdx.y * PART * "
+                           "THREADS + threadIdx.x + k * THREADS; (void)c;\n";
 
 static void print_norm(const rung_region_list *l, const rung_region_op *o, rung_text *out) {
   const bool centred = o->op == &rung_op_layer_norm;
@@ -205,10 +210,11 @@ static void print_quantize(const rung_region_list *l, const rung_region_op *o, r
 }
 
 static void print_rows(const rung_region_list *l, rung_text *out) {
-  const int operands = l->inputs + l->outputs, threads = rung_region_threads(l->columns);
+  const int operands = l->inputs + l->outputs;
+  const rung_region_cut cut = rung_region_cut_of(l);
   rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define THREADS %d\n#define PART %" PRId64 "\n", l->columns,
-                   threads, (l->columns + threads - 1) / threads);
-  rung_text_puts(out, "extern \"C\" __global__ void __launch_bounds__(THREADS) region(const params p) {\n"
+                   cut.threads, cut.part);
+  rung_text_puts(out, "extern \"C\" __global__ void __launch_bounds__(THREADS) region(const __grid_constant__ params p) {\n"
                       "  __shared__ float shared[32];\n  GO();\n  i64 rest = blockIdx.x;\n");
   for (int k = 0; k < operands; k++) rung_text_printf(out, "  i64 o%d = 0;\n", k);
   rung_text_puts(out, "  for (int a = p.rank - 2; a >= 0; a--) {\n    const i64 n = p.extent[a], q = rest / n, at = rest - "

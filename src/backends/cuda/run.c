@@ -260,12 +260,15 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
                           .random = r->run->random,
                           .threads = 1,
                           .error = r->run->error};
+  if (prepared->absorbed) return RUNG_OK;
   if (!prepared->kernel->unit) {
     flush(r->kept, r->run->on_step != NULL);
     return rung_cuda_run_host(r->self, step->op, &args);
   }
   const rung_cuda_step s = {.device = r->self,
                             .args = &args,
+                            .run = r->run,
+                            .index = index,
                             .prepared = prepared,
                             .refusal = r->kept->refusal_there,
                             .table = place_table,

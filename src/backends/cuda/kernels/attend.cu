@@ -54,6 +54,18 @@ template <int DIM, int PART> __device__ __forceinline__ void load_part(const kv_
   }
 }
 
+// With QUANTIZED the rows come out as a8, 32 neighbours of a head by the lanes of a warp.
+#ifndef QUANTIZED
+#define QUANTIZED 0
+#endif
+__device__ __forceinline__ void put_result(const attend_params &p, i64 row, int head, int d, float v) {
+#if QUANTIZED
+  quantize(v, (a8_block *)p.y.base + row * p.y.stride[0] + (head * VALUE_DIM + d) / 32);
+#else
+  store_float(p.y.base, p.y.type, row * p.y.stride[0] + (i64)head * p.y.stride[1] + d * p.y.stride[2], v);
+#endif
+}
+
 struct partial {
   float most[GROUP], total[GROUP], sum[GROUP][VALUE_DIM];
 };
@@ -182,8 +194,7 @@ template <int SPLITS> __device__ __forceinline__ void attend_row(const attend_pa
       value = fmaf(f, part[w].sum[g][d], value);
     }
     if (SPLITS == 1) {
-      store_float(p.y.base, p.y.type, row * p.y.stride[0] + (i64)(head * GROUP + g) * p.y.stride[1] + d * p.y.stride[2],
-                  all > 0 || all != all ? value / all : 0.0f);
+      put_result(p, row, head * GROUP + g, d, all > 0 || all != all ? value / all : 0.0f);
     } else {
       part[WARPS].sum[g][d] = value;
       if (d == 0) {
@@ -220,19 +231,18 @@ template <int SPLITS> __device__ __forceinline__ void attend_row(const attend_pa
         all = fmaf(f, t, all);
         value = fmaf(f, v, value);
       }
-      store_float(p.y.base, p.y.type, row * p.y.stride[0] + (i64)(head * GROUP + g) * p.y.stride[1] + d * p.y.stride[2],
-                  all > 0 || all != all ? value / all : 0.0f);
+      put_result(p, row, head * GROUP + g, d, all > 0 || all != all ? value / all : 0.0f);
     }
     asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
   }
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS) attend(const attend_params p) { attend_row<1>(p, 0); }
+extern "C" __global__ void __launch_bounds__(32 * WARPS) attend(const __grid_constant__ attend_params p) { attend_row<1>(p, 0); }
 #if __CUDA_ARCH__ >= 900
-extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(32 * WARPS) attend_split(const attend_params p) {
+extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(32 * WARPS) attend_split(const __grid_constant__ attend_params p) {
   attend_row<8>(p, blockIdx.x % 8);
 }
 #else
-extern "C" __global__ void attend_split(const attend_params p) {}
+extern "C" __global__ void attend_split(const __grid_constant__ attend_params p) {}
 #endif

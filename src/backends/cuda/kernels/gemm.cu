@@ -70,7 +70,7 @@ __device__ __forceinline__ void store_halves(u16 *to, const float *v) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) gemm_f16(const matmul_params p) {
+extern "C" __global__ void __launch_bounds__(256) gemm_f16(const __grid_constant__ matmul_params p) {
   __shared__ __align__(16) u16 xs[1 + SPLIT][BM * PITCH], ws[BN * PITCH];
   const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
   const i64 m0 = (i64)blockIdx.y * BM, n0 = (i64)blockIdx.x * BN, blocks = p.k / 32;
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_f16(const matmul_params p
 }
 
 // ---- f32
-extern "C" __global__ void __launch_bounds__(256) gemm_f32(const matmul_params p) {
+extern "C" __global__ void __launch_bounds__(256) gemm_f32(const __grid_constant__ matmul_params p) {
   __shared__ __align__(16) float xs[32][68], ws[32][68];
   const int thread = threadIdx.x;
   const i64 m0 = (i64)blockIdx.y * 64, n0 = (i64)blockIdx.x * 64, blocks = p.k / 32;

@@ -114,8 +114,8 @@ template <int MT> __device__ __forceinline__ void gemv_rows(const matmul_params 
       if (lane == 0 && n0 + r < p.n && m0 + m < p.m) store_float(p.y, p.y_type, (m0 + m) * p.ldy + n0 + r, s);
     }
 }
-extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_1(const matmul_params p) { gemv_rows<1>(p); }
-extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_4(const matmul_params p) { gemv_rows<4>(p); }
+extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_1(const __grid_constant__ matmul_params p) { gemv_rows<1>(p); }
+extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_4(const __grid_constant__ matmul_params p) { gemv_rows<4>(p); }
 
 // ---- few rows, tiles of 16 rows by 256 (layout 1): the warps of a block share a tile's rows and split k.
 // One int8 product m16n8k32 has the 16 rows of w and a run of 32 along k; x of run r stands in column r alone, so that
@@ -220,9 +220,9 @@ template <int MT> __device__ __forceinline__ void gemv_tiles(const matmul_params
   for (int i = 0; i < TILE_WARPS; i++) s += part[m][i][row];
   store_float(p.y, p.y_type, (m0 + m) * p.ldy + (i64)blockIdx.x * 16 + row, s);
 }
-extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) gemv_tile_1(const matmul_params p) { gemv_tiles<1>(p); }
-extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) gemv_tile_4(const matmul_params p) { gemv_tiles<4>(p); }
+extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) gemv_tile_1(const __grid_constant__ matmul_params p) { gemv_tiles<1>(p); }
+extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) gemv_tile_4(const __grid_constant__ matmul_params p) { gemv_tiles<4>(p); }
 #else
-extern "C" __global__ void gemv_tile_1(const matmul_params p) {}
-extern "C" __global__ void gemv_tile_4(const matmul_params p) {}
+extern "C" __global__ void gemv_tile_1(const __grid_constant__ matmul_params p) {}
+extern "C" __global__ void gemv_tile_4(const __grid_constant__ matmul_params p) {}
 #endif

@@ -18,7 +18,7 @@ __device__ void convert(const void *from, int ft, i64 i, void *to, int tt, i64 o
   const double v = load_double(from, ft, i);
   store_double(to, tt, o, v);
 }
-extern "C" __global__ void copy(const copy_params p) {
+extern "C" __global__ void copy(const __grid_constant__ copy_params p) {
   GO();
   WAIT();
   const i64 n = count_of(p.out);
@@ -35,7 +35,7 @@ struct gather_params {
   i64 before, rows, behind, limit, count, unit; // unit: bytes of an element; behind: elements
   i32 index_type;
 };
-extern "C" __global__ void gather(const gather_params p) {
+extern "C" __global__ void gather(const __grid_constant__ gather_params p) {
   GO();
   WAIT();
   const i64 bytes = p.behind * p.unit;
@@ -61,7 +61,7 @@ struct positions_params {
   i64 rows, sequences;
   i32 offsets_type, past_type; // past NULL: zeros
 };
-extern "C" __global__ void positions(const positions_params p) {
+extern "C" __global__ void positions(const __grid_constant__ positions_params p) {
   GO();
   WAIT();
   const i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
@@ -83,7 +83,7 @@ struct iota_params {
   i64 count, extent, inner;
   i32 type;
 };
-extern "C" __global__ void iota(const iota_params p) {
+extern "C" __global__ void iota(const __grid_constant__ iota_params p) {
   GO();
   WAIT();
   for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < p.count; i += (i64)gridDim.x * blockDim.x) {

@@ -37,12 +37,12 @@ template <class F> __device__ __forceinline__ void product_of(const product_para
     if (m < p.m && n < p.n) store_double(p.y, p.y_type, yo + m * p.y_m + n * p.y_n, (double)sum);
   }
 }
-extern "C" __global__ void __launch_bounds__(256) product_f32(const product_params p) {
+extern "C" __global__ void __launch_bounds__(256) product_f32(const __grid_constant__ product_params p) {
   GO();
   WAIT();
   product_of<float>(p);
 }
-extern "C" __global__ void __launch_bounds__(256) product_f64(const product_params p) {
+extern "C" __global__ void __launch_bounds__(256) product_f64(const __grid_constant__ product_params p) {
   GO();
   WAIT();
   product_of<double>(p);

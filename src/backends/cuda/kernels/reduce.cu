@@ -49,7 +49,7 @@ __device__ double block_top(double v, double *shared) {
   }
   return shared[0];
 }
-extern "C" __global__ void __launch_bounds__(THREADS) reduce(const reduce_params p) {
+extern "C" __global__ void __launch_bounds__(THREADS) reduce(const __grid_constant__ reduce_params p) {
   __shared__ double shared[THREADS];
   GO();
   WAIT();
@@ -85,7 +85,7 @@ struct softmax_params {
   i64 lanes, n, in_step, out_step;
   i32 logarithm, pad;
 };
-extern "C" __global__ void __launch_bounds__(256) softmax(const softmax_params p) {
+extern "C" __global__ void __launch_bounds__(256) softmax(const __grid_constant__ softmax_params p) {
   __shared__ float shared[32];
   GO();
   WAIT();
@@ -126,7 +126,7 @@ __device__ __forceinline__ bool better(double a, i64 ia, double b, i64 ib, int s
   if (a == b) return last ? ib > ia : ib < ia;
   return smallest ? b < a : b > a;
 }
-extern "C" __global__ void __launch_bounds__(256) choose(const choose_params p) {
+extern "C" __global__ void __launch_bounds__(256) choose(const __grid_constant__ choose_params p) {
   __shared__ double value[256];
   __shared__ i64 index[256];
   GO();

@@ -7,7 +7,7 @@ struct rows_params {
   i64 rows, limit, k; // k numbers in a row
   i32 index_type, pad;
 };
-extern "C" __global__ void gather_rows(const rows_params p) {
+extern "C" __global__ void gather_rows(const __grid_constant__ rows_params p) {
   GO();
   WAIT();
   const i64 blocks = p.k / 32;

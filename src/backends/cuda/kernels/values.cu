@@ -137,28 +137,3 @@ template <class I> __device__ __forceinline__ I whole(double v) {
 }
 template <> __device__ __forceinline__ i64 whole<i64>(double v) { return __double2ll_rz(v != v ? 0 : v); }
 template <> __device__ __forceinline__ u64 whole<u64>(double v) { return __double2ull_rz(v > 0 ? v : 0); }
-
-// The 32 lanes of a warp hold one block (rung_a8).
-__device__ __forceinline__ void quantize(float x, a8_block *out) {
-  const int lane = threadIdx.x & 31;
-  const bool nan = x != x;
-  float largest = warp_max(nan ? 0.0f : fabsf(x));
-  if (__any_sync(~0u, nan)) largest = RUNG_NAN;
-  float scale = largest / 127.0f;
-  if (scale < 1.17549435e-38f) scale = 0;
-  int q = 0;
-  const bool usable = scale > 0 && scale <= 3.402823466e+38f;
-  if (usable) {
-    const float level = rintf(x * (1.0f / scale));
-    q = (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level);
-  }
-  int sum = q;
-#pragma unroll
-  for (int o = 8; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
-  out->q[lane] = (i8)q;
-  if (lane == 0) {
-    out->scale = scale;
-    out->sum_low = (i16)sum;
-  }
-  if (lane == 16) out->sum_high = (i16)sum;
-}
