@@ -18,8 +18,7 @@ static uint8_t *reserve_addresses(const rung_region *region) {
 }
 static bool commit_range(const rung_region *region, uint8_t *p, size_t bytes) {
   const rung_allocator *allocator = rung_host_allocator(region->host);
-  return region->far ? region->far->commit(region->far->self, p, bytes)
-                     : allocator->commit(allocator->self, p, bytes);
+  return region->far ? region->far->commit(region->far->self, p, bytes) : allocator->commit(allocator->self, p, bytes);
 }
 static void decommit_range(const rung_region *region, uint8_t *p, size_t bytes) {
   const rung_allocator *allocator = rung_host_allocator(region->host);

@@ -204,8 +204,7 @@ rung_status rung_program_memory(const rung_program *program, const rung_binding 
   rung_resolved at;
   rung_memory m = {0};
   rung_status status = resolve_at(program, binding, count, memory, &at, error);
-  if (!status && pages)
-    status = rung_plan_committed(host, plan, at.dim, page, error, &m.activations);
+  if (!status && pages) status = rung_plan_committed(host, plan, at.dim, page, error, &m.activations);
   if (!status) {
     if (!pages) m.activations = to_pages(plan->arena_bytes, page);
     m.scratch = to_pages(pages ? at.scratch : plan->scratch_bytes, page);

@@ -110,7 +110,7 @@ struct rung_context {
   rung_region arena, scratch;
   rung_region boundary; /* far devices: inputs and outputs as the caller sees them, at their offsets of the arena */
   void *kept_steps;     /* the backend's */
-  uint8_t **root; /* by plan root */
+  uint8_t **root;       /* by plan root */
   uint32_t roots;
   uint64_t root_stamp, commit_stamp, clock;
   rung_resolved resolved[RUNG_REMEMBERED];

@@ -430,7 +430,8 @@ void rung_state_clear(rung_state *s) {
     rung_region_decommit(&class_->region, 0, class_->region.reserved);
   }
   for (uint32_t i = 0; i < s->items; i++)
-    if (s->item[i].region.base && s->item[i].bytes) rung_far_zero(s->item[i].region.far, s->item[i].region.base, s->item[i].bytes);
+    if (s->item[i].region.base && s->item[i].bytes)
+      rung_far_zero(s->item[i].region.far, s->item[i].region.base, s->item[i].bytes);
 }
 
 rung_state_item *rung_state_find(rung_state *s, const char *name) {
@@ -445,8 +446,9 @@ rung_status rung_state_tensor(rung_state *s, const char *name, rung_error *error
   if (rung_state_is_kv(item))
     return rung_fail(error, RUNG_UNSUPPORTED, "state \"%s\" holds keys and values; read it by rows", name);
   if (item->region.far)
-    return rung_fail(error, RUNG_UNSUPPORTED, "state \"%s\" lies in the memory of device %s; save it, or read an output",
-                     name, s->template_->device->name);
+    return rung_fail(error, RUNG_UNSUPPORTED,
+                     "state \"%s\" lies in the memory of device %s; save it, or read an output", name,
+                     s->template_->device->name);
   int64_t extent[RUNG_MAX_RANK];
   for (int i = 0; i < item->type.rank; i++)
     rung_dims_is_constant(s->template_->graph->dims, item->type.extent[i], &extent[i]);

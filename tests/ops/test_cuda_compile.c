@@ -46,9 +46,13 @@ static void test_units(void) {
     compile_with(chip, "product", "");
     compile_with(chip, "reduce", "");
     compile_with(chip, "kv", "");
-    compile_with(chip, "kv", "#define DIMS 4\n#define HALF 1\n#define MAGNITUDE 1.0f\n__constant__ double turns[2] = {1, 2};\n");
-    compile_with(chip, "attend", "#define KEY_DIM 128\n#define VALUE_DIM 128\n#define GROUP 4\n#define KV_HEADS 8\n#define KV_TYPE 1\n");
-    compile_with(chip, "attend", "#define KEY_DIM 80\n#define VALUE_DIM 48\n#define GROUP 3\n#define KV_HEADS 3\n#define KV_TYPE 0\n");
+    compile_with(chip, "kv",
+                 "#define DIMS 4\n#define HALF 1\n#define MAGNITUDE 1.0f\n__constant__ double turns[2] = {1, 2};\n");
+    compile_with(
+        chip, "attend",
+        "#define KEY_DIM 128\n#define VALUE_DIM 128\n#define GROUP 4\n#define KV_HEADS 8\n#define KV_TYPE 1\n");
+    compile_with(chip, "attend",
+                 "#define KEY_DIM 80\n#define VALUE_DIM 48\n#define GROUP 3\n#define KV_HEADS 3\n#define KV_TYPE 0\n");
     for (int kind = 0; kind < 10; kind++) {
       char front[32];
       snprintf(front, sizeof front, "#define KIND %d\n", kind);
@@ -131,7 +135,10 @@ static void look_in_packages(void) {
   glob_t found;
   if (getenv("RUNG_NVRTC")) return;
   snprintf(pattern, sizeof pattern, "%s%s/rung/venv/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.1*",
-           cache ? cache : home ? home : "", cache ? "" : "/.cache");
+           cache  ? cache
+           : home ? home
+                  : "",
+           cache ? "" : "/.cache");
   if (glob(pattern, 0, NULL, &found)) return;
   setenv("RUNG_NVRTC", found.gl_pathv[0], 1);
   globfree(&found);

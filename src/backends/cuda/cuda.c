@@ -106,6 +106,17 @@ static rung_status host_task(const rung_args *args, int64_t task, int thread) {
   return rung_fail(args->error, RUNG_INTERNAL, "a row of the CUDA backend is run by its backend");
 }
 
+/* Several numbers a byte cannot be moved between memories one by one. */
+static bool fits_host(const rung_match *match, char *why) {
+  for (uint32_t i = 0; i < match->n_in + match->n_out; i++) {
+    const rung_type_row *row = rung_type_get(i < match->n_in ? match->in[i]->type : match->out[i - match->n_in].type);
+    if (row->class_ != RUNG_CLASS_STORAGE || row->block == 1) continue;
+    snprintf(why, 120, "no %s on this device", row->name);
+    return false;
+  }
+  return true;
+}
+
 static bool is_region(const rung_op *op) {
   return op == &rung_op_fused || op == &rung_op_cast || op == &rung_op_rms_norm || op == &rung_op_layer_norm ||
          op == &rung_op_quantize_rows || rung_row_of(op) != NULL;
@@ -141,7 +152,8 @@ static rung_status make_rows(rung_cuda *self, rung_error *error) {
     char *name = self->names + (n + r) * NAME_BYTES;
     if (runs_on_host(op)) {
       snprintf(name, NAME_BYTES, "host_%s", op->name);
-      self->plain[n++] = (rung_cuda_kernel){.row = rung_kernel_plain(name, op, host_task), .launch = no_launch};
+      self->plain[n] = (rung_cuda_kernel){.row = rung_kernel_plain(name, op, host_task), .launch = no_launch};
+      self->plain[n++].row.fits = fits_host;
       name += NAME_BYTES;
     }
     if (is_region(op)) {
@@ -224,6 +236,7 @@ static rung_status cuda_open(rung_host *host, rung_error *error, void **out_self
                                .kv_read_row = rung_cuda_kv_read_row,
                                .kv_write_row = rung_cuda_kv_write_row,
                                .align = 256,
+                               .slack = RUNG_CUDA_SLACK,
                                .own_memory = true,
                                .far = &self->far};
   self->target.layout = rung_cuda_layouts(&self->target.layouts);
@@ -258,7 +271,8 @@ rung_status rung_cuda_prepare_kernel(const rung_cuda_prepare *in) {
   int n = 0;
   while (kernel->function[n]) n++;
   if (!status)
-    status = rung_cuda_compile(in->device, kernel->unit, &front, kernel->function, n, in->prepared->function, in->error);
+    status =
+        rung_cuda_compile(in->device, kernel->unit, &front, kernel->function, n, in->prepared->function, in->error);
   rung_text_finish(&front);
   return status;
 }

@@ -46,8 +46,8 @@ typedef struct rung_cuda {
   rung_cuda_module *module;
   rung_target target;
   const rung_kernel **kernel; /* what target.kernel points at */
-  size_t kernels, listed; /* places, and how many are taken */
-  rung_cuda_kernel *plain; /* rows that run on the host, one for each op that can */
+  size_t kernels, listed;     /* places, and how many are taken */
+  rung_cuda_kernel *plain;    /* rows that run on the host, one for each op that can */
   size_t plains;
   rung_cuda_kernel *region; /* rows of generated kernels, one for each op that can be in one */
   size_t regions;

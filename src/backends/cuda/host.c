@@ -54,10 +54,6 @@ static void store(rung_cuda *self, const rung_operand *o, const span *s) {
     n *= extent[a];
   }
   while (inner > 0 && o->stride[inner - 1] == run) run *= extent[--inner];
-  if (!blocks && row->block > 1) { /* narrow storage lies dense */
-    rung_far_write(&self->far, o->base + s->low, s->here, s->bytes);
-    return;
-  }
   for (int64_t e = 0; e < n; e += run) {
     int64_t at = 0;
     for (int a = 0; a < inner; a++) at += index[a] * o->stride[a];
@@ -86,8 +82,8 @@ rung_status rung_cuda_run_host(rung_cuda *self, const rung_op *op, const rung_ar
   const uint32_t n = (uint32_t)args->n_in + args->n_out;
   rung_operand *here = rung_host_array(self->host, n, sizeof *here);
   span *s = rung_host_array(self->host, n, sizeof *s);
-  rung_status status = here && s ? run(self, op, args, here, s)
-                                 : rung_fail(args->error, RUNG_OUT_OF_MEMORY, "cuda: out of memory");
+  rung_status status =
+      here && s ? run(self, op, args, here, s) : rung_fail(args->error, RUNG_OUT_OF_MEMORY, "cuda: out of memory");
   for (uint32_t i = 0; s && i < n; i++)
     if (s[i].here) rung_host_free(self->host, RUNG_MEMORY_scratch, s[i].here, s[i].bytes);
   rung_host_free(self->host, RUNG_MEMORY_host, here, n * sizeof *here);

@@ -25,7 +25,9 @@ static rung_cuda_prepared *prepared_of(const looking *l, const rung_step *step) 
 static bool is_kernel(const looking *l, const rung_step *step, const rung_op *op, const char *name) {
   return step && step->op == op && strcmp(prepared_of(l, step)->kernel->row.name, name) == 0;
 }
-static const rung_ref *in_ref(const looking *l, const rung_step *step, uint32_t i) { return &l->plan->ref[step->in + i]; }
+static const rung_ref *in_ref(const looking *l, const rung_step *step, uint32_t i) {
+  return &l->plan->ref[step->in + i];
+}
 static const rung_ref *out_ref(const looking *l, const rung_step *step) { return &l->plan->ref[step->out]; }
 static const rung_buffer *buffer_of(const looking *l, const rung_ref *ref) {
   const uint32_t buffer = l->plan->root[ref->root].buffer;
@@ -37,7 +39,7 @@ static bool same_ref(const rung_ref *a, const rung_ref *b) {
 /* Does nothing behind step `last` read it? */
 static bool dies_in(const looking *l, const rung_ref *ref, uint32_t last) {
   const rung_buffer *b = buffer_of(l, ref);
-  return b && l->plan->root[ref->root].kind == RUNG_ROOT_BUFFER && b->last <= last;
+  return b && l->plan->root[ref->root].kind == RUNG_ROOT_BUFFER && b->last <= last + RUNG_CUDA_SLACK;
 }
 static bool lives_until(const looking *l, const rung_ref *ref, uint32_t step) {
   const rung_buffer *b = buffer_of(l, ref);

@@ -12,7 +12,7 @@
 #include "backends/cuda/device.h"
 #include "plan/backend.h"
 
-enum { RUNG_CUDA_FUNCTIONS = 4, RUNG_CUDA_PARAMETERS = 1536 };
+enum { RUNG_CUDA_FUNCTIONS = 4, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 2 };
 
 /* What a step of a plan has prepared; lives in the image's arena. */
 typedef struct rung_cuda_prepared {
@@ -45,7 +45,7 @@ typedef struct rung_cuda_step {
   const rung_run *run;
   uint32_t index; /* of the step */
   const rung_cuda_prepared *prepared;
-  uint64_t refusal; /* device address of the run's rung_cuda_refusal */
+  uint64_t refusal;                                      /* device address of the run's rung_cuda_refusal */
   uint64_t (*table)(void *kept, const rung_kv_view *kv); /* the block table of a state on the device; 0: identity */
   void *kept;
   struct rung_cuda_list *list;
@@ -56,7 +56,7 @@ rung_status rung_cuda_emit(const rung_cuda_step *step, int which, int64_t x, int
                            uint32_t shared, const void *parameters, size_t bytes);
 
 struct rung_cuda_kernel {
-  rung_kernel row; /* first: every rung_kernel of this target is one of these */
+  rung_kernel row;                               /* first: every rung_kernel of this target is one of these */
   const char *unit;                              /* NULL: the step runs on the host, by the op's reference */
   const char *function[RUNG_CUDA_FUNCTIONS + 1]; /* terminated by NULL */
   /* Lines in front of the unit's text, and prepared->own. NULL: none. */

@@ -25,9 +25,11 @@ static uint64_t address(const rung_operand *o) { return (uint64_t)(uintptr_t)o->
 static bool fits_rope(const rung_match *match, char *why) {
   const rung_rope_attrs *attrs = match->node->attrs;
   int64_t dim;
-  if (!are_floats(match, 0, 1) || !rung_cuda_is_float(match->out[0].type)) return refuse(why, "x is not f32, f16 or bf16");
+  if (!are_floats(match, 0, 1) || !rung_cuda_is_float(match->out[0].type))
+    return refuse(why, "x is not f32, f16 or bf16");
   if (match->n_in > 2 && match->in[2]->type > RUNG_TYPE_F64) return refuse(why, "factors are no plain floats");
-  if (!rung_dims_is_constant(match->graph->dims, match->in[0]->extent[2], &dim)) return refuse(why, "heads of open extent");
+  if (!rung_dims_is_constant(match->graph->dims, match->in[0]->extent[2], &dim))
+    return refuse(why, "heads of open extent");
   const int64_t dims = attrs->dims ? attrs->dims : dim;
   return (dims >= 2 && dims <= 2 * MOST_PAIRS) || refuse(why, "heads are too wide, or nothing turns");
 }
@@ -86,17 +88,17 @@ static bool fits_append(const rung_match *match, char *why) {
 rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step) {
   const rung_operand *in = step->args->in;
   return (rung_cuda_append_params){.kv = rung_cuda_kv_of(step, step->args->out[0].kv),
-                           .k = rung_cuda_operand_of(&in[1]),
-                           .v = rung_cuda_operand_of(&in[2]),
-                           .offsets = address(&in[3]),
-                           .slot = address(&in[4]),
-                           .past = address(&in[5]),
-                           .refused = step->refusal,
-                           .rows = in[1].extent[0],
-                           .sequences = in[4].extent[0],
-                           .offsets_type = in[3].type,
-                           .slot_type = in[4].type,
-                           .past_type = in[5].type};
+                                   .k = rung_cuda_operand_of(&in[1]),
+                                   .v = rung_cuda_operand_of(&in[2]),
+                                   .offsets = address(&in[3]),
+                                   .slot = address(&in[4]),
+                                   .past = address(&in[5]),
+                                   .refused = step->refusal,
+                                   .rows = in[1].extent[0],
+                                   .sequences = in[4].extent[0],
+                                   .offsets_type = in[3].type,
+                                   .slot_type = in[4].type,
+                                   .past_type = in[5].type};
 }
 
 static rung_status launch_append(const rung_cuda_step *step) {
@@ -121,7 +123,8 @@ static bool fits_attend(const rung_match *match, char *why) {
   attend_shape s;
   if (!rung_cuda_is_float(match->in[1]->type) || !are_floats(match, 0, 1) || !rung_cuda_is_float(match->out[0].type))
     return refuse(why, "q, keys or values are not f32, f16 or bf16");
-  if (!shape_of(match->graph->dims, match->in[0]->extent, match->in[1]->extent, &s)) return refuse(why, "heads of open extent");
+  if (!shape_of(match->graph->dims, match->in[0]->extent, match->in[1]->extent, &s))
+    return refuse(why, "heads of open extent");
   const int64_t group = s.heads / s.kv_heads, widest = s.key_dim > s.value_dim ? s.key_dim : s.value_dim;
   if (widest > 512 || group * ((widest + 31) / 32) > 64 || shared_bytes(group, s.value_dim) > 48 * 1024)
     return refuse(why, "heads are too wide for one block");
@@ -162,22 +165,21 @@ rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_op
   const attend_own *own = step->args->prepared;
   const rung_attention_kv_attrs *attrs = step->args->attrs;
   const rung_operand *in = step->args->in;
-  const attend_params p = {
-      .kv = rung_cuda_kv_of(step, in[1].kv),
-      .q = rung_cuda_operand_of(&in[0]),
-      .y = rung_cuda_operand_of(out),
-      .offsets = address(&in[2]),
-      .slot = address(&in[3]),
-      .past = address(&in[4]),
-      .refused = step->refusal,
-      .rows = in[0].extent[0],
-      .sequences = in[3].extent[0],
-      .window = attrs->window,
-      .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->shape.key_dim)),
-      .soft_cap = (float)attrs->soft_cap,
-      .offsets_type = in[2].type,
-      .slot_type = in[3].type,
-      .past_type = in[4].type};
+  const attend_params p = {.kv = rung_cuda_kv_of(step, in[1].kv),
+                           .q = rung_cuda_operand_of(&in[0]),
+                           .y = rung_cuda_operand_of(out),
+                           .offsets = address(&in[2]),
+                           .slot = address(&in[3]),
+                           .past = address(&in[4]),
+                           .refused = step->refusal,
+                           .rows = in[0].extent[0],
+                           .sequences = in[3].extent[0],
+                           .window = attrs->window,
+                           .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->shape.key_dim)),
+                           .soft_cap = (float)attrs->soft_cap,
+                           .offsets_type = in[2].type,
+                           .slot_type = in[3].type,
+                           .past_type = in[4].type};
   if (in[1].kv->window && (attrs->window == 0 || attrs->window > in[1].kv->window))
     return rung_fail(step->args->error, RUNG_INVALID_ARGUMENT,
                      "attention_kv: window %lld of a state that keeps %lld positions", (long long)attrs->window,
@@ -194,25 +196,25 @@ static rung_status launch_attend(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define ROW(name_, op_, unit_, fits_, prepare_, launch_, ...)   \
-  {.row = {.name = name_,                                       \
-           .op = &rung_op_##op_,                                \
-           .in_type = {RUNG_ANY_TYPE},                          \
-           .n_in_type = 1,                                      \
-           .out_type = {RUNG_ANY_TYPE},                         \
-           .n_out_type = 1,                                     \
-           .in_strides = RUNG_STRIDES_ANY,                      \
-           .out_strides = RUNG_STRIDES_ANY,                     \
-           .guard_role = -1,                                    \
-           .fits = fits_},                                      \
-   .unit = unit_,                                               \
-   .function = {__VA_ARGS__, NULL},                             \
-   .prepare = prepare_,                                         \
-   .launch = launch_}
+#define ROW(name_, op_, unit_, fits_, prepare_, launch_, ...)                              \
+  {                                                                                        \
+    .row = {.name = name_,                                                                 \
+            .op = &rung_op_##op_,                                                          \
+            .in_type = {RUNG_ANY_TYPE},                                                    \
+            .n_in_type = 1,                                                                \
+            .out_type = {RUNG_ANY_TYPE},                                                   \
+            .n_out_type = 1,                                                               \
+            .in_strides = RUNG_STRIDES_ANY,                                                \
+            .out_strides = RUNG_STRIDES_ANY,                                               \
+            .guard_role = -1,                                                              \
+            .fits = fits_},                                                                \
+    .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
+  }
 
 static const rung_cuda_kernel rows[] = {
     ROW("rope_pairs", rope, "kv", fits_rope, rung_cuda_prepare_rope, launch_rope, "rope"),
     ROW("append_rows", append, "kv", fits_append, NULL, launch_append, "append"),
-    ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_prepare_attend, launch_attend, "attend", "attend_split"),
+    ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_prepare_attend, launch_attend, "attend",
+        "attend_split"),
 };
 const rung_cuda_family rung_cuda_family_kv = {"kv", rows, RUNG_COUNT(rows)};

@@ -116,8 +116,7 @@ static rung_status launch_few(const rung_cuda_step *step) {
   matmul_params p;
   RUNG_TRY(product_params(step, &p));
   const int64_t batches = p.m == 1 ? 1 : (p.m + 3) / 4;
-  if (own->tiles)
-    return rung_cuda_emit(step, p.m == 1 ? 2 : 3, (p.n + 15) / 16, batches, 1, 256, 0, &p, sizeof p);
+  if (own->tiles) return rung_cuda_emit(step, p.m == 1 ? 2 : 3, (p.n + 15) / 16, batches, 1, 256, 0, &p, sizeof p);
   const int64_t rows = 4 * own->rows_a_warp;
   return rung_cuda_emit(step, p.m == 1 ? 0 : 1, (p.n + rows - 1) / rows, batches, 1, 128, 0, &p, sizeof p);
 }
@@ -142,7 +141,8 @@ typedef struct any_params {
 
 static bool fits_any(const rung_match *match, char *why) {
   for (uint32_t i = 0; i < 2; i++)
-    if (match->in[i]->type > RUNG_TYPE_F64 || match->in[i]->layout) return refuse(why, "an operand is not of plain floats");
+    if (match->in[i]->type > RUNG_TYPE_F64 || match->in[i]->layout)
+      return refuse(why, "an operand is not of plain floats");
   return match->out[0].type <= RUNG_TYPE_F64 || refuse(why, "the result is not of plain floats");
 }
 
@@ -177,8 +177,8 @@ static rung_status launch_any(const rung_cuda_step *step) {
     p.y_lead[d] = y->stride[d];
   }
   const bool wide = a->type == RUNG_TYPE_F64 || b->type == RUNG_TYPE_F64 || y->type == RUNG_TYPE_F64;
-  return rung_cuda_emit(step, wide ? 1 : 0, (p.n + 15) / 16, (p.m + 15) / 16, p.batches < 32768 ? p.batches : 32768, 256,
-                        0, &p, sizeof p);
+  return rung_cuda_emit(step, wide ? 1 : 0, (p.n + 15) / 16, (p.m + 15) / 16, p.batches < 32768 ? p.batches : 32768,
+                        256, 0, &p, sizeof p);
 }
 
 /* ---- rows of weights by index */
@@ -219,24 +219,23 @@ static rung_status launch_rows(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define WEIGHT(name_, op_, unit_, lo, hi, prepare_, launch_, ...)                        \
-  {.row = {.name = name_,                                                                \
-           .op = &rung_op_##op_,                                                         \
-           .in_type = {RUNG_ANY_TYPE, RUNG_ANY_TYPE},                                    \
-           .n_in_type = 2,                                                               \
-           .out_type = {RUNG_ANY_TYPE},                                                  \
-           .n_out_type = 1,                                                              \
-           .in_layout = {0, RUNG_ANY_LAYOUT},                                            \
-           .in_strides = RUNG_STRIDES_DENSE,                                             \
-           .out_strides = RUNG_STRIDES_ROWS,                                             \
-           .guard_role = (hi) ? 0 : -1,                                                  \
-           .guard_lo = lo,                                                               \
-           .guard_hi = hi,                                                               \
-           .fits = fits_weight},                                                         \
-   .unit = unit_,                                                                        \
-   .function = {__VA_ARGS__, NULL},                                                      \
-   .prepare = prepare_,                                                                  \
-   .launch = launch_}
+#define WEIGHT(name_, op_, unit_, lo, hi, prepare_, launch_, ...)                          \
+  {                                                                                        \
+    .row = {.name = name_,                                                                 \
+            .op = &rung_op_##op_,                                                          \
+            .in_type = {RUNG_ANY_TYPE, RUNG_ANY_TYPE},                                     \
+            .n_in_type = 2,                                                                \
+            .out_type = {RUNG_ANY_TYPE},                                                   \
+            .n_out_type = 1,                                                               \
+            .in_layout = {0, RUNG_ANY_LAYOUT},                                             \
+            .in_strides = RUNG_STRIDES_DENSE,                                              \
+            .out_strides = RUNG_STRIDES_ROWS,                                              \
+            .guard_role = (hi) ? 0 : -1,                                                   \
+            .guard_lo = lo,                                                                \
+            .guard_hi = hi,                                                                \
+            .fits = fits_weight},                                                          \
+    .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
+  }
 
 static const rung_cuda_kernel rows[] = {
     {.row = {.name = "product_any",

@@ -177,8 +177,7 @@ rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error) {
   void *ring = NULL;
   if (!result) result = self->driver.host_alloc(&ring, RUNG_CUDA_RING, RUNG_CU_HOST_MAPPED);
   self->ring = ring;
-  if (result)
-    return rung_fail(error, RUNG_SYSTEM, "cuda: pinned memory and pages: %s", rung_cuda_text(self, result));
+  if (result) return rung_fail(error, RUNG_SYSTEM, "cuda: pinned memory and pages: %s", rung_cuda_text(self, result));
   self->far = (rung_far){.self = self,
                          .page = self->page,
                          .alloc = far_alloc,

@@ -168,8 +168,8 @@ static rung_status launch_gather(const rung_cuda_step *step) {
   for (int a = 0; a < axis; a++) p.before *= x->extent[a];
   for (int a = axis + 1; a < x->rank; a++) p.behind *= x->extent[a];
   p.count = p.before * p.rows * p.behind;
-  return rung_cuda_emit(step, 0, rung_cuda_blocks(p.before * p.rows, 1, 65536), 1, 1, p.behind * p.unit >= 1024 ? 256 : 32,
-                        0, &p, sizeof p);
+  return rung_cuda_emit(step, 0, rung_cuda_blocks(p.before * p.rows, 1, 65536), 1, 1,
+                        p.behind * p.unit >= 1024 ? 256 : 32, 0, &p, sizeof p);
 }
 
 /* ---- positions, iota */
@@ -212,20 +212,20 @@ static rung_status launch_iota(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define MOVE(name_, op_, function_, strides, launch_)          \
-  {.row = {.name = name_,                                      \
-           .op = &rung_op_##op_,                               \
-           .in_type = {RUNG_ANY_TYPE},                         \
-           .n_in_type = 1,                                     \
-           .out_type = {RUNG_ANY_TYPE},                        \
-           .n_out_type = 1,                                    \
-           .in_strides = strides,                              \
-           .out_strides = RUNG_STRIDES_ANY,                    \
-           .guard_role = -1,                                   \
-           .fits = fits_plain},                                \
-   .unit = "move",                                             \
-   .function = {function_, NULL},                              \
-   .launch = launch_}
+#define MOVE(name_, op_, function_, strides, launch_)                \
+  {                                                                  \
+    .row = {.name = name_,                                           \
+            .op = &rung_op_##op_,                                    \
+            .in_type = {RUNG_ANY_TYPE},                              \
+            .n_in_type = 1,                                          \
+            .out_type = {RUNG_ANY_TYPE},                             \
+            .n_out_type = 1,                                         \
+            .in_strides = strides,                                   \
+            .out_strides = RUNG_STRIDES_ANY,                         \
+            .guard_role = -1,                                        \
+            .fits = fits_plain},                                     \
+    .unit = "move", .function = {function_, NULL}, .launch = launch_ \
+  }
 
 static const rung_cuda_kernel rows[] = {
     {.row = {.name = "copy_blocks",

@@ -17,9 +17,9 @@ static bool refuse(char *why, const char *text) {
 
 /* ---- reductions of floats; integers are the host's */
 
-static const rung_op *const kinds[] = {&rung_op_reduce_sum,  &rung_op_reduce_mean,      &rung_op_reduce_prod,
-                                       &rung_op_reduce_max,  &rung_op_reduce_min,       &rung_op_reduce_l1,
-                                       &rung_op_reduce_l2,   &rung_op_reduce_sum_square, &rung_op_reduce_log_sum,
+static const rung_op *const kinds[] = {&rung_op_reduce_sum,        &rung_op_reduce_mean,       &rung_op_reduce_prod,
+                                       &rung_op_reduce_max,        &rung_op_reduce_min,        &rung_op_reduce_l1,
+                                       &rung_op_reduce_l2,         &rung_op_reduce_sum_square, &rung_op_reduce_log_sum,
                                        &rung_op_reduce_log_sum_exp};
 
 static bool fits_reduce(const rung_match *match, char *why) {
@@ -130,26 +130,33 @@ static rung_status launch_choose(const rung_cuda_step *step) {
 
 /* ---- rows. Results are written dense. */
 
-#define ROW(name_, op_, fits_, prepare_, function_, launch_) \
-  {.row = {.name = name_,                                    \
-           .op = &rung_op_##op_,                             \
-           .in_type = {RUNG_ANY_TYPE},                       \
-           .n_in_type = 1,                                   \
-           .out_type = {RUNG_ANY_TYPE},                      \
-           .n_out_type = 1,                                  \
-           .in_strides = RUNG_STRIDES_ANY,                   \
-           .out_strides = RUNG_STRIDES_DENSE,                \
-           .guard_role = -1,                                 \
-           .fits = fits_},                                   \
-   .unit = "reduce",                                         \
-   .function = {function_, NULL},                            \
-   .prepare = prepare_,                                      \
-   .launch = launch_}
+#define ROW(name_, op_, fits_, prepare_, function_, launch_)                                \
+  {                                                                                         \
+    .row = {.name = name_,                                                                  \
+            .op = &rung_op_##op_,                                                           \
+            .in_type = {RUNG_ANY_TYPE},                                                     \
+            .n_in_type = 1,                                                                 \
+            .out_type = {RUNG_ANY_TYPE},                                                    \
+            .n_out_type = 1,                                                                \
+            .in_strides = RUNG_STRIDES_ANY,                                                 \
+            .out_strides = RUNG_STRIDES_DENSE,                                              \
+            .guard_role = -1,                                                               \
+            .fits = fits_},                                                                 \
+    .unit = "reduce", .function = {function_, NULL}, .prepare = prepare_, .launch = launch_ \
+  }
 #define REDUCE(op) ROW("reduce_" #op, reduce_##op, fits_reduce, prepare_reduce, "reduce", launch_reduce)
 
 static const rung_cuda_kernel rows[] = {
-    REDUCE(sum), REDUCE(mean), REDUCE(prod),       REDUCE(max),     REDUCE(min),
-    REDUCE(l1),  REDUCE(l2),   REDUCE(sum_square), REDUCE(log_sum), REDUCE(log_sum_exp),
+    REDUCE(sum),
+    REDUCE(mean),
+    REDUCE(prod),
+    REDUCE(max),
+    REDUCE(min),
+    REDUCE(l1),
+    REDUCE(l2),
+    REDUCE(sum_square),
+    REDUCE(log_sum),
+    REDUCE(log_sum_exp),
     ROW("softmax_lanes", softmax, fits_softmax, NULL, "softmax", launch_softmax),
     ROW("log_softmax_lanes", log_softmax, fits_softmax, NULL, "softmax", launch_softmax),
     ROW("choose_largest", argmax, fits_choose, NULL, "choose", launch_choose),

@@ -138,15 +138,18 @@ static void print_elementwise(const rung_region_list *l, const rung_region_op *o
 
 static void print_elements(const rung_region_list *l, rung_text *out) {
   const int operands = l->inputs + l->outputs;
-  rung_text_puts(out, "extern \"C\" __global__ void __launch_bounds__(256) region(const __grid_constant__ params p) {\n  GO();\n  WAIT();\n"
-                      "  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < p.count; i += (i64)gridDim.x * "
-                      "blockDim.x) {\n");
+  rung_text_puts(out,
+                 "extern \"C\" __global__ void __launch_bounds__(256) region(const __grid_constant__ params p) {\n  "
+                 "GO();\n  WAIT();\n"
+                 "  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < p.count; i += (i64)gridDim.x * "
+                 "blockDim.x) {\n");
   for (int k = 0; k < operands; k++) rung_text_printf(out, "    i64 o%d = 0;\n", k);
   rung_text_puts(out, "    if (p.rank == 1) {\n");
   for (int k = 0; k < operands; k++) rung_text_printf(out, "      o%d = i * p.stride[%d][0];\n", k, k);
-  rung_text_puts(out, "    } else {\n      i64 rest = i;\n      for (int a = p.rank - 1; a >= 0; a--) {\n"
-                      "        const i64 n = p.extent[a], q = rest < 0x7fffffff ? (i64)((u32)rest / (u32)n) : rest / n, "
-                      "at = rest - q * n;\n        rest = q;\n");
+  rung_text_puts(out,
+                 "    } else {\n      i64 rest = i;\n      for (int a = p.rank - 1; a >= 0; a--) {\n"
+                 "        const i64 n = p.extent[a], q = rest < 0x7fffffff ? (i64)((u32)rest / (u32)n) : rest / n, "
+                 "at = rest - q * n;\n        rest = q;\n");
   for (int k = 0; k < operands; k++) rung_text_printf(out, "        o%d += at * p.stride[%d][a];\n", k, k);
   rung_text_puts(out, "      }\n    }\n");
   for (int k = 0; k < l->inputs; k++) {
@@ -178,8 +181,9 @@ static void print_elements(const rung_region_list *l, rung_text *out) {
 
 /* ---- row by row: a thread has columns t, t + threads, ... of all values */
 
-static const char each[] = "#pragma unroll\n  for (int k = 0; k < PART; k++) {\n    const int c = blockIdx.y * PART * "
-                           "THREADS + threadIdx.x + k * THREADS; (void)c;\n";
+static const char each[] =
+    "#pragma unroll\n  for (int k = 0; k < PART; k++) {\n    const int c = blockIdx.y * PART * "
+    "THREADS + threadIdx.x + k * THREADS; (void)c;\n";
 
 static void print_norm(const rung_region_list *l, const rung_region_op *o, rung_text *out) {
   const bool centred = o->op == &rung_op_layer_norm;
@@ -187,12 +191,13 @@ static void print_norm(const rung_region_list *l, const rung_region_op *o, rung_
   const int x = o->in[0];
   rung_text_printf(out, "  float mean%d = 0, scale%d = 0;\n", o->out, o->out);
   if (centred) {
-    rung_text_printf(out, "  %s    if (c < COLUMNS) mean%d += v%d[k];\n  }\n  mean%d = block_sum(mean%d, shared) / COLUMNS;\n",
-                     each, o->out, x, o->out, o->out);
+    rung_text_printf(
+        out, "  %s    if (c < COLUMNS) mean%d += v%d[k];\n  }\n  mean%d = block_sum(mean%d, shared) / COLUMNS;\n", each,
+        o->out, x, o->out, o->out);
   }
-  rung_text_printf(out,
-                   "  %s    if (c < COLUMNS) { const float d = v%d[k] - mean%d; scale%d = fmaf(d, d, scale%d); }\n  }\n",
-                   each, x, o->out, o->out, o->out);
+  rung_text_printf(
+      out, "  %s    if (c < COLUMNS) { const float d = v%d[k] - mean%d; scale%d = fmaf(d, d, scale%d); }\n  }\n", each,
+      x, o->out, o->out, o->out);
   rung_text_printf(out, "  scale%d = 1.0f / sqrtf(block_sum(scale%d, shared) / COLUMNS + ", o->out, o->out);
   print_number(epsilon, RUNG_TYPE_F32, out);
   rung_text_printf(out, ");\n  %s    float y = (v%d[k] - mean%d) * scale%d;\n", each, x, o->out, o->out);
@@ -205,8 +210,8 @@ static void print_quantize(const rung_region_list *l, const rung_region_op *o, r
   int k = l->inputs;
   for (int r = 0; r < l->outputs; r++)
     if (l->output[r] == o->out) k = l->inputs + r;
-  rung_text_printf(out, "  %s    if (c < COLUMNS) quantize(v%d[k], (a8_block *)p.base[%d] + o%d + c / 32);\n  }\n", each,
-                   o->in[0], k, k);
+  rung_text_printf(out, "  %s    if (c < COLUMNS) quantize(v%d[k], (a8_block *)p.base[%d] + o%d + c / 32);\n  }\n",
+                   each, o->in[0], k, k);
 }
 
 static void print_rows(const rung_region_list *l, rung_text *out) {
@@ -214,11 +219,13 @@ static void print_rows(const rung_region_list *l, rung_text *out) {
   const rung_region_cut cut = rung_region_cut_of(l);
   rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define THREADS %d\n#define PART %" PRId64 "\n", l->columns,
                    cut.threads, cut.part);
-  rung_text_puts(out, "extern \"C\" __global__ void __launch_bounds__(THREADS) region(const __grid_constant__ params p) {\n"
-                      "  __shared__ float shared[32];\n  GO();\n  i64 rest = blockIdx.x;\n");
+  rung_text_puts(out,
+                 "extern \"C\" __global__ void __launch_bounds__(THREADS) region(const __grid_constant__ params p) {\n"
+                 "  __shared__ float shared[32];\n  GO();\n  i64 rest = blockIdx.x;\n");
   for (int k = 0; k < operands; k++) rung_text_printf(out, "  i64 o%d = 0;\n", k);
-  rung_text_puts(out, "  for (int a = p.rank - 2; a >= 0; a--) {\n    const i64 n = p.extent[a], q = rest / n, at = rest - "
-                      "q * n;\n    rest = q;\n");
+  rung_text_puts(out,
+                 "  for (int a = p.rank - 2; a >= 0; a--) {\n    const i64 n = p.extent[a], q = rest / n, at = rest - "
+                 "q * n;\n    rest = q;\n");
   for (int k = 0; k < operands; k++) rung_text_printf(out, "    o%d += at * p.stride[%d][a];\n", k, k);
   rung_text_puts(out, "  }\n  WAIT();\n");
   for (int k = 0; k < l->inputs; k++) {

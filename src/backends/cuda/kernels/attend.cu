@@ -145,14 +145,7 @@ template <int SPLITS> __device__ __forceinline__ void attend_row(const attend_pa
   const i64 row = blockIdx.x / SPLITS;
   GO();
   WAIT();
-  i64 low = 0, high = p.sequences;
-  while (low < high) {
-    const i64 middle = (low + high) / 2;
-    if (load_int(p.offsets, p.offsets_type, middle + 1) <= row)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  i64 low = sequence_of(p.offsets, p.offsets_type, p.sequences, row);
   if (low >= p.sequences) low = p.sequences - 1;
   const i64 slot = load_int(p.slot, p.slot_type, low);
   const i64 position = load_int(p.past, p.past_type, low) + row - load_int(p.offsets, p.offsets_type, low);

@@ -164,6 +164,20 @@ __device__ __forceinline__ i64 offset_of(const operand &o, i64 i) {
   }
   return offset;
 }
+// The sequence that a row belongs to: the last that begins at or before it. One sequence needs no search, and no load
+// that waits for another.
+__device__ __forceinline__ i64 sequence_of(const u8 *offsets, int type, i64 sequences, i64 row) {
+  if (sequences == 1) return 0;
+  i64 low = 0, high = sequences;
+  while (low < high) {
+    const i64 middle = (low + high) / 2;
+    if (load_int(offsets, type, middle + 1) <= row)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
 struct kv_state {
   u8 *base;
   const u32 *table;
@@ -206,9 +220,8 @@ __device__ __forceinline__ float block_sum(float v, float *shared) {
   __syncthreads();
   if ((threadIdx.x & 31) == 0) shared[threadIdx.x >> 5] = v;
   __syncthreads();
-  float s = 0;
-  for (int i = 0; i < warps; i++) s += shared[i];
-  return s;
+  const int lane = threadIdx.x & 31;
+  return warp_sum(lane < warps ? shared[lane] : 0.0f);
 }
 __device__ __forceinline__ float nan_max(float a, float b) { return a > b || a != a ? a : b; }
 __device__ __forceinline__ float block_max(float v, float *shared) {

@@ -58,14 +58,7 @@ struct append_params {
 };
 // The block of the state that a row goes to, and the place in it; NULL where it cannot.
 __device__ __forceinline__ u8 *find_place(const append_params &p, i64 row, int *out_at) {
-  i64 low = 0, high = p.sequences;
-  while (low < high) {
-    const i64 middle = (low + high) / 2;
-    if (load_int(p.offsets, p.offsets_type, middle + 1) <= row)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  i64 low = sequence_of(p.offsets, p.offsets_type, p.sequences, row);
   if (low >= p.sequences) return 0;
   const i64 slot = load_int(p.slot, p.slot_type, low);
   const i64 position = load_int(p.past, p.past_type, low) + row - load_int(p.offsets, p.offsets_type, low);

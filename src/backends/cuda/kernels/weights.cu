@@ -96,13 +96,9 @@ __device__ __forceinline__ void load_quads(const u8 *w, i64 blocks, i64 n, i64 b
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const u32 v = load_u32_by_2(p + 2 + 4 * i);
-#if W_TYPE == W_Q4_0
-    out->q[i] = (int)(v & 0x0f0f0f0f);
-    out->q[4 + i] = (int)(v >> 4 & 0x0f0f0f0f);
-#else
-    out->q[i] = book(v & 0x0f0f0f0f);
-    out->q[4 + i] = book(v >> 4 & 0x0f0f0f0f);
-#endif
+    const u32 low = v & 0x0f0f0f0f, high = v >> 4 & 0x0f0f0f0f;
+    out->q[i] = W_TYPE == W_Q4_0 ? (int)low : book(low);
+    out->q[4 + i] = W_TYPE == W_Q4_0 ? (int)high : book(high);
   }
   out->m0 = out->m1 = W_TYPE == W_Q4_0 ? -8.0f * d : 0.0f;
 #elif W_TYPE == W_Q4_1
