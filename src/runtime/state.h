@@ -62,9 +62,9 @@ struct rung_state {
   uint32_t classes;
   rung_state_item *item; /* in the order of the plan's states */
   uint32_t items;
-  int64_t *length;   /* [sequences] */
+  int64_t *length;        /* [sequences] */
   rung_slot_shift *shift; /* [sequences] */
-  uint64_t *mark;    /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
+  uint64_t *mark;         /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
   uint64_t mark_stamp;
   uint64_t moved; /* bytes that calls moved between places of states */
   float *row;     /* two rows of the widest item, then sines and cosines: runs settle shifts without an allocation */

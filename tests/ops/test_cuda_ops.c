@@ -162,7 +162,7 @@ static void run_one(const op_case *c, int mode) {
     }
   for (int round = 0; round < 3 && !status; round++) status = rung_context_run(context); /* the third is captured */
   test_state.checks++;
-  if (!t && status == RUNG_UNSUPPORTED) { /* said when compiling: listed in docs/cuda.md */
+  if (!program && status == RUNG_UNSUPPORTED) { /* said when compiling: listed in docs/cuda.md */
     refused++;
     status = wanted;
   }

@@ -114,8 +114,85 @@ template <int MT> __device__ __forceinline__ void gemv_rows(const matmul_params 
       if (lane == 0 && n0 + r < p.n && m0 + m < p.m) store_float(p.y, p.y_type, (m0 + m) * p.ldy + n0 + r, s);
     }
 }
-extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_1(const __grid_constant__ matmul_params p) { gemv_rows<1>(p); }
-extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_4(const __grid_constant__ matmul_params p) { gemv_rows<4>(p); }
+
+// Weights in floats: a warp has one row, its lanes neighbouring pieces of eight numbers.
+#if W_IS_FLOAT && !X_A8
+__device__ __forceinline__ void load_8(const u8 *w, i64 at, float *out) {
+#if W_TYPE == W_F32
+  const float4 a = __ldcs((const float4 *)((const float *)w + at)), b = __ldcs((const float4 *)((const float *)w + at + 4));
+  out[0] = a.x, out[1] = a.y, out[2] = a.z, out[3] = a.w, out[4] = b.x, out[5] = b.y, out[6] = b.z, out[7] = b.w;
+#else
+  const uint4 v = __ldcs((const uint4 *)((const u16 *)w + at));
+  const u32 word[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    out[2 * j] = W_TYPE == W_F16 ? half_bits((u16)word[j]) : __uint_as_float(word[j] << 16);
+    out[2 * j + 1] = W_TYPE == W_F16 ? half_bits((u16)(word[j] >> 16)) : __uint_as_float(word[j] & 0xffff0000u);
+  }
+#endif
+}
+template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params &p) {
+  const int lane = threadIdx.x & 31;
+  const i64 n = (i64)blockIdx.x * WARPS + (threadIdx.x >> 5), m0 = (i64)blockIdx.y * MT;
+  float sum[MT];
+#pragma unroll
+  for (int m = 0; m < MT; m++) sum[m] = 0;
+  GO();
+  WAIT();
+  if (n >= p.n) return;
+#pragma unroll 4
+  for (i64 s = lane; s < p.k / 8; s += 32) {
+    float w[8];
+    load_8(p.w, n * p.k + 8 * s, w);
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+      if (m0 + m >= p.m) break;
+      const x_number *x = (const x_number *)p.x + (m0 + m) * p.ldx + 8 * s;
+#pragma unroll
+      for (int i = 0; i < 8; i++) sum[m] = fmaf(w[i], get_float(x + i), sum[m]);
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < MT; m++) {
+    const float v = warp_sum(sum[m]);
+    if (lane == 0 && m0 + m < p.m) store_float(p.y, p.y_type, (m0 + m) * p.ldy + n, v);
+  }
+}
+#elif W_TYPE == W_Q8_0 && X_A8
+// A warp has one row, four lanes a block.
+template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params &p) {
+  const int lane = threadIdx.x & 31, j = lane & 3;
+  const i64 n = (i64)blockIdx.x * WARPS + (threadIdx.x >> 5), m0 = (i64)blockIdx.y * MT, blocks = p.k / 32;
+  float sum[MT];
+#pragma unroll
+  for (int m = 0; m < MT; m++) sum[m] = 0;
+  GO();
+  WAIT();
+  if (n >= p.n) return;
+#pragma unroll 4
+  for (i64 b = lane >> 2; b < blocks; b += 8) {
+    const u16 *w = (const u16 *)(p.w + (n * blocks + b) * 34);
+    const float d = half_bits(w[0]);
+    const int q0 = (int)(w[1 + 4 * j] | (u32)w[2 + 4 * j] << 16), q1 = (int)(w[3 + 4 * j] | (u32)w[4 + 4 * j] << 16);
+#pragma unroll
+    for (int m = 0; m < MT; m++) {
+      if (m0 + m >= p.m) break;
+      const u8 *x = p.x + ((m0 + m) * p.ldx + b) * 40;
+      const int2 v = *(const int2 *)(x + 8 * j);
+      sum[m] += d * *(const float *)(x + 32) * (float)__dp4a(q1, v.y, __dp4a(q0, v.x, 0));
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < MT; m++) {
+    const float v = warp_sum(sum[m]);
+    if (lane == 0 && m0 + m < p.m) store_float(p.y, p.y_type, (m0 + m) * p.ldy + n, v);
+  }
+}
+#else
+template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params &p) { gemv_rows<MT>(p); }
+#endif
+extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_1(const __grid_constant__ matmul_params p) { gemv_whole<1>(p); }
+extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_4(const __grid_constant__ matmul_params p) { gemv_whole<4>(p); }
 
 // ---- few rows, tiles of 16 rows by 256 (layout 1): the warps of a block share a tile's rows and split k.
 // One int8 product m16n8k32 has the 16 rows of w and a run of 32 along k; x of run r stands in column r alone, so that
