@@ -148,8 +148,15 @@ template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params
     for (int m = 0; m < MT; m++) {
       if (m0 + m >= p.m) break;
       const x_number *x = (const x_number *)p.x + (m0 + m) * p.ldx + 8 * s;
+#if X_TYPE == 0
+      const float4 a = *(const float4 *)x, b = *(const float4 *)(x + 4);
+      const float v[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+#pragma unroll
+      for (int i = 0; i < 8; i++) sum[m] = fmaf(w[i], v[i], sum[m]);
+#else
 #pragma unroll
       for (int i = 0; i < 8; i++) sum[m] = fmaf(w[i], get_float(x + i), sum[m]);
+#endif
     }
   }
 #pragma unroll
