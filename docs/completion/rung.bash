@@ -40,7 +40,7 @@ _rung() {
     generate:--system) return ;;
     generate:--store) compopt -o default; return ;;
     generate:--threads|generate:-t) return ;;
-    generate:--device) words="cpu ref" ;;
+    generate:--device) words="cpu ref cuda" ;;
     generate:--precision) words="f32" ;;
     generate:--quant) words="fast exact" ;;
     generate:--memory) return ;;
@@ -61,7 +61,7 @@ _rung() {
     logits:--output|logits:-o) compopt -o default; return ;;
     logits:--store) compopt -o default; return ;;
     logits:--threads|logits:-t) return ;;
-    logits:--device) words="cpu ref" ;;
+    logits:--device) words="cpu ref cuda" ;;
     logits:--precision) words="f32" ;;
     logits:--quant) words="fast exact" ;;
     logits:--memory) return ;;
@@ -77,7 +77,7 @@ _rung() {
     embed:--ubatch) return ;;
     embed:--store) compopt -o default; return ;;
     embed:--threads|embed:-t) return ;;
-    embed:--device) words="cpu ref" ;;
+    embed:--device) words="cpu ref cuda" ;;
     embed:--precision) words="f32" ;;
     embed:--quant) words="fast exact" ;;
     embed:--memory) return ;;
@@ -90,7 +90,7 @@ _rung() {
     run:--weights) compopt -o default; return ;;
     run:--repeat) return ;;
     run:--threads|run:-t) return ;;
-    run:--device) words="cpu ref" ;;
+    run:--device) words="cpu ref cuda" ;;
     run:--precision) words="f32" ;;
     run:--quant) words="fast exact" ;;
     run:--memory) return ;;
@@ -101,7 +101,7 @@ _rung() {
     inspect:--kv) words="f16 f32 bf16 q8_0" ;;
     inspect:--bind) return ;;
     inspect:--threads|inspect:-t) return ;;
-    inspect:--device) words="cpu ref" ;;
+    inspect:--device) words="cpu ref cuda" ;;
     inspect:--precision) words="f32" ;;
     inspect:--quant) words="fast exact" ;;
     bench:--model|bench:-m) compopt -o default; return ;;
@@ -117,7 +117,7 @@ _rung() {
     bench:--weights) compopt -o default; return ;;
     bench:--repeat) return ;;
     bench:--threads|bench:-t) return ;;
-    bench:--device) words="cpu ref" ;;
+    bench:--device) words="cpu ref cuda" ;;
     bench:--precision) words="f32" ;;
     bench:--quant) words="fast exact" ;;
     bench:--memory) return ;;
@@ -131,7 +131,7 @@ _rung() {
     compile:--target) words="native base avx2 avx512 neon" ;;
     compile:--weights) compopt -o default; return ;;
     compile:--threads|compile:-t) return ;;
-    compile:--device) words="cpu ref" ;;
+    compile:--device) words="cpu ref cuda" ;;
     compile:--precision) words="f32" ;;
     compile:--quant) words="fast exact" ;;
     graph:--model|graph:-m) compopt -o default; return ;;
@@ -139,7 +139,7 @@ _rung() {
     graph:--kv) words="f16 f32 bf16 q8_0" ;;
     graph:--output|graph:-o) compopt -o default; return ;;
     graph:--threads|graph:-t) return ;;
-    graph:--device) words="cpu ref" ;;
+    graph:--device) words="cpu ref cuda" ;;
     graph:--precision) words="f32" ;;
     graph:--quant) words="fast exact" ;;
     cache:--dir) compopt -o default; return ;;

@@ -5,7 +5,7 @@
 
 #include <rung/host.h>
 
-#include "base/status.h"
+#include "base/far.h"
 
 typedef enum rung_memory_class {
 #define X(name, text) RUNG_MEMORY_##name,
@@ -33,9 +33,11 @@ void *rung_host_array(rung_host *host, size_t count, size_t element);
 bool rung_host_grow(rung_host *host, void **array, size_t *capacity, size_t need, size_t element);
 
 /* Address ranges for arenas, states and large forms: reserved at the ceiling, committed as needed. Without page calls
- * in the allocator a region is one heap block, committed whole. Not safe for several threads on one region. */
+ * in the allocator a region is one heap block, committed whole. Not safe for several threads on one region. In far
+ * memory base is an address there. */
 typedef struct rung_region {
   rung_host *host;
+  const rung_far *far; /* NULL: the host's memory */
   uint8_t *base;
   size_t reserved;     /* bytes of addresses, a multiple of the page */
   size_t committed;    /* bytes counted under class_ */
@@ -50,6 +52,8 @@ void rung_region_expect(rung_host *host, uint64_t bytes, uint64_t *sum);
 void rung_region_expected(rung_host *host, uint64_t sum);
 rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_class class_, size_t bytes,
                              rung_error *error);
+rung_status rung_region_init_far(rung_region *region, rung_host *host, const rung_far *far, rung_memory_class class_,
+                                 size_t bytes, rung_error *error);
 /* Commits [offset, offset + bytes), rounded out to pages; already committed pages are kept. Over the budget or refused
  * by the allocator: a status that names the bytes, nothing changed. */
 rung_status rung_region_commit(rung_region *region, size_t offset, size_t bytes, rung_error *error);
@@ -59,6 +63,9 @@ void rung_region_decommit(rung_region *region, size_t offset, size_t bytes);
 rung_status rung_region_copy(rung_region *to, const rung_region *from, rung_error *error);
 void rung_region_finish(rung_region *region);
 size_t rung_host_page(const rung_host *host); /* 4096 where the allocator has no pages */
+static inline size_t rung_far_page(const rung_far *far, const rung_host *host) {
+  return far ? far->page : rung_host_page(host);
+}
 bool rung_host_has_pages(const rung_host *host);
 
 /* Memory that is not allocated here but must be in the account (mapped weights). account() refuses over the budget. */

@@ -8,6 +8,21 @@
 static size_t word_of(size_t page) { return page / 32; }
 static uint32_t bit_of(size_t page) { return (uint32_t)1 << (page % 32); }
 static size_t bits_bytes(size_t pages) { return (pages + 31) / 32 * sizeof(uint32_t); }
+static size_t page_of(const rung_region *region) { return rung_far_page(region->far, region->host); }
+
+/* ---- the page calls of either memory */
+static bool commit_range(const rung_region *region, uint8_t *p, size_t bytes) {
+  const rung_allocator *allocator = rung_host_allocator(region->host);
+  return region->far ? region->far->commit(region->far->self, p, bytes) : allocator->commit(allocator->self, p, bytes);
+}
+static void decommit_range(const rung_region *region, uint8_t *p, size_t bytes) {
+  const rung_allocator *allocator = rung_host_allocator(region->host);
+  if (region->far)
+    region->far->decommit(region->far->self, p, bytes);
+  else
+    allocator->decommit(allocator->self, p, bytes);
+}
+
 static bool is_set(const rung_region *region, size_t page) {
   return (region->page_bits[word_of(page)] & bit_of(page)) != 0;
 }
@@ -60,6 +75,7 @@ void rung_region_expected(rung_host *host, uint64_t sum) {
 }
 
 static void *reserve(const rung_region *region) {
+  if (region->far) return region->far->reserve(region->far->self, region->reserved);
   const rung_allocator *allocator = rung_host_allocator(region->host);
   void *p = NULL;
   if (wants_huge(region->class_)) {
@@ -90,15 +106,19 @@ static rung_status init_heap(rung_region *region, rung_error *error) {
 
 rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_class class_, size_t bytes,
                              rung_error *error) {
-  const rung_allocator *allocator = rung_host_allocator(host);
-  const size_t page = rung_host_page(host);
-  *region = (rung_region){.host = host, .class_ = class_};
+  return rung_region_init_far(region, host, NULL, class_, bytes, error);
+}
+
+rung_status rung_region_init_far(rung_region *region, rung_host *host, const rung_far *far, rung_memory_class class_,
+                                 size_t bytes, rung_error *error) {
+  const size_t page = rung_far_page(far, host);
+  *region = (rung_region){.host = host, .far = far, .class_ = class_};
   size_t reserved;
   if (rung_add_overflows(bytes ? bytes : (size_t)1, page - 1, &reserved))
     return rung_fail(error, RUNG_OVERFLOW, "region: %zu bytes do not fit the address space", bytes);
   region->reserved = reserved & ~(page - 1);
   rung_status status = RUNG_OK;
-  if (!rung_host_has_pages(host)) {
+  if (!far && !rung_host_has_pages(host)) {
     status = init_heap(region, error);
   } else {
     if (!rung_host_fault(host, RUNG_FAULT_ALLOC)) {
@@ -108,9 +128,9 @@ rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_c
     if (region->base)
       region->page_bits =
           (uint32_t *)rung_host_alloc(host, RUNG_MEMORY_host, bits_bytes(region->reserved / page), sizeof(uint64_t));
-    if (region->page_bits)
-      rung_system_advise_pages(allocator, region->base, region->reserved, wants_huge(region->class_));
-    else
+    if (region->page_bits && !far)
+      rung_system_advise_pages(rung_host_allocator(host), region->base, region->reserved, wants_huge(class_));
+    if (!region->page_bits)
       status = rung_fail(error, RUNG_OUT_OF_MEMORY, "region: %zu bytes of addresses could not be reserved",
                          region->reserved);
   }
@@ -120,20 +140,19 @@ rung_status rung_region_init(rung_region *region, rung_host *host, rung_memory_c
 
 /* Commits the pages of [first, end) that are not; gives back what it committed if one call is refused. */
 static bool commit_pages(rung_region *region, size_t first, size_t end) {
-  const rung_allocator *allocator = rung_host_allocator(region->host);
-  const size_t page = rung_host_page(region->host);
+  const size_t page = page_of(region);
   size_t at = next_page(region, first, end, false);
   while (at < end) {
     const size_t stop = next_page(region, at, end, true);
     bool done = false;
     if (!rung_host_fault(region->host, RUNG_FAULT_COMMIT)) {
       rung_host_count(region->host, true);
-      done = allocator->commit(allocator->self, region->base + at * page, (stop - at) * page);
+      done = commit_range(region, region->base + at * page, (stop - at) * page);
     }
     if (!done) {
       for (size_t undo = next_page(region, first, at, false); undo < at;) {
         const size_t undo_end = next_page(region, undo, at, true);
-        allocator->decommit(allocator->self, region->base + undo * page, (undo_end - undo) * page);
+        decommit_range(region, region->base + undo * page, (undo_end - undo) * page);
         undo = next_page(region, undo_end, at, false);
       }
       return false;
@@ -150,7 +169,7 @@ rung_status rung_region_commit(rung_region *region, size_t offset, size_t bytes,
     return rung_fail(error, RUNG_OUT_OF_RANGE, "region: %zu bytes at %zu are outside the %zu reserved", bytes, offset,
                      region->reserved);
   if (region->heap || !bytes) return RUNG_OK;
-  const size_t page = rung_host_page(region->host);
+  const size_t page = page_of(region);
   const size_t first = offset / page, end = (limit + page - 1) / page;
   size_t missing = 0;
   for (size_t at = next_page(region, first, end, false); at < end;) {
@@ -172,12 +191,11 @@ void rung_region_decommit(rung_region *region, size_t offset, size_t bytes) {
   size_t limit;
   if (region->heap || !region->base) return;
   if (rung_add_overflows(offset, bytes, &limit) || limit > region->reserved) limit = region->reserved;
-  const rung_allocator *allocator = rung_host_allocator(region->host);
-  const size_t page = rung_host_page(region->host);
+  const size_t page = page_of(region);
   const size_t end = limit / page;
   for (size_t at = next_page(region, offset / page + (offset % page != 0), end, true); at < end;) {
     const size_t stop = next_page(region, at, end, false);
-    allocator->decommit(allocator->self, region->base + at * page, (stop - at) * page);
+    decommit_range(region, region->base + at * page, (stop - at) * page);
     set_pages(region, at, stop, false);
     region->committed -= (stop - at) * page;
     rung_host_unaccount(region->host, region->class_, (stop - at) * page);
@@ -186,18 +204,18 @@ void rung_region_decommit(rung_region *region, size_t offset, size_t bytes) {
 }
 
 rung_status rung_region_copy(rung_region *to, const rung_region *from, rung_error *error) {
-  if (to->reserved != from->reserved || to->heap != from->heap)
+  if (to->reserved != from->reserved || to->heap != from->heap || to->far != from->far)
     return rung_fail(error, RUNG_INTERNAL, "region: a copy between %zu and %zu bytes", from->reserved, to->reserved);
   if (from->heap) {
     memcpy(to->base, from->base, from->reserved);
     return RUNG_OK;
   }
   if (!from->base) return RUNG_OK;
-  const size_t page = rung_host_page(from->host), end = from->reserved / page;
+  const size_t page = page_of(from), end = from->reserved / page;
   for (size_t at = next_page(from, 0, end, true); at < end;) {
     const size_t stop = next_page(from, at, end, false);
     RUNG_TRY(rung_region_commit(to, at * page, (stop - at) * page, error));
-    memcpy(to->base + at * page, from->base + at * page, (stop - at) * page);
+    rung_far_copy(from->far, to->base + at * page, from->base + at * page, (stop - at) * page);
     at = next_page(from, stop, end, true);
   }
   return RUNG_OK;
@@ -210,9 +228,12 @@ void rung_region_finish(rung_region *region) {
     rung_host_free(host, region->class_, region->base, region->reserved);
   } else {
     const rung_allocator *allocator = rung_host_allocator(host);
-    if (region->base) allocator->release(allocator->self, region->base, region->reserved);
+    if (region->base && region->far)
+      region->far->release(region->far->self, region->base, region->reserved);
+    else if (region->base)
+      allocator->release(allocator->self, region->base, region->reserved);
     if (region->committed) rung_host_unaccount(host, region->class_, region->committed);
-    rung_host_free(host, RUNG_MEMORY_host, region->page_bits, bits_bytes(region->reserved / rung_host_page(host)));
+    rung_host_free(host, RUNG_MEMORY_host, region->page_bits, bits_bytes(region->reserved / page_of(region)));
   }
   *region = (rung_region){0};
 }

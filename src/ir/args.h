@@ -4,6 +4,7 @@
 #ifndef RUNG_IR_ARGS_H
 #define RUNG_IR_ARGS_H
 
+#include "base/far.h"
 #include "base/status.h"
 #include "ir/type.h"
 #include "ir/value_type.h"
@@ -22,8 +23,10 @@ typedef struct rung_kv_view {
   size_t block_bytes;    /* distance between blocks: all layers of the class */
   size_t layer_offset;   /* of this layer inside a block */
   const uint32_t *table; /* [slots][ring]: block index of position p of slot s: table[s * ring + (p / 64) % ring] */
+  bool contiguous;       /* the table is the identity: entry e holds block e */
   uint32_t ring;         /* blocks per sequence: all of them, or the window's ring */
   const int64_t *length; /* [slots]: positions held before this run */
+  const rung_far *far;   /* the memory that base is an address of; NULL: the host's. table and length are the host's */
   void (*read_row)(const struct rung_kv_view *, int32_t slot, int64_t position, float *out);
   void (*write_row)(const struct rung_kv_view *, int32_t slot, int64_t position, const float *row);
 } rung_kv_view;

@@ -33,6 +33,7 @@ typedef struct rung_run {
   const atomic_int *cancel;
   void (*on_step)(void *self, const rung_step_event *event); /* NULL when nobody listens */
   void *on_step_self;
+  void **kept; /* the backend's own of the context, NULL at first (see forget) */
   rung_error *error;
 } rung_run;
 
@@ -47,6 +48,11 @@ typedef struct rung_backend {
   uint64_t (*image_bytes)(void *self, const void *image); /* that it holds */
   /* Runs kernel steps [first, first + count) in order; all of them are RUNG_STEP_KERNEL. */
   rung_status (*steps)(void *self, void *image, rung_run *run, uint32_t first, uint32_t count);
+  /* What steps kept for a context (captured steps) goes; NULL where nothing is kept. `kept` may be NULL. */
+  void (*forget)(void *self, void *kept);
+  /* Waits until all steps of a run are done, and says whether one of them refused its operands; NULL where `steps`
+   * does. */
+  rung_status (*settle)(void *self, void *kept, rung_error *error);
 } rung_backend;
 
 #endif

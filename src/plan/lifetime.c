@@ -138,7 +138,8 @@ rung_status rung_planner_lifetimes(rung_planner *p) {
       continue;
     }
     buffer->first = u.first[i];
-    buffer->last = u.last[i];
+    buffer->last = u.last[i] + p->target->slack;
+    if (buffer->last > plan->steps) buffer->last = u.last[i] > plan->steps ? u.last[i] : plan->steps;
     const int64_t bound = rung_planner_upper(p, buffer->bytes);
     if (p->status) return p->status;
     if (bound == INT64_MAX || bound < 0) return too_large(p, buffer->bytes);

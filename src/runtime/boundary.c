@@ -110,7 +110,7 @@ static rung_status place(rung_context *c, rung_bound *b, uint32_t root, const ru
                          const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
   int64_t extent[RUNG_MAX_RANK];
-  bool copy = (uintptr_t)b->tensor.data % 16 != 0;
+  bool copy = !c->far && (uintptr_t)b->tensor.data % 16 != 0;
   for (int a = 0; a < type->rank; a++) {
     extent[a] = now->dim[type->extent[a].id];
     if (extent[a] == RUNG_UNBOUND) copy = true; /* found during the run */
@@ -125,7 +125,7 @@ static rung_status place(rung_context *c, rung_bound *b, uint32_t root, const ru
     return rung_fail(&c->error, RUNG_UNSUPPORTED, "\"%s\": blocks must be aligned to 16 bytes and fill their buffer",
                      name);
   uint8_t *data = b->tensor.data;
-  if (copy) data = c->arena.base ? c->arena.base + plan->buffer[plan->root[root].buffer].offset : NULL;
+  if (copy || c->far) data = c->arena.base ? c->arena.base + plan->buffer[plan->root[root].buffer].offset : NULL;
   if (c->root[root] != data) c->root[root] = data, c->root_stamp++;
   if (b->copy != copy) c->commit_stamp++;
   b->copy = copy;
@@ -159,8 +159,8 @@ rung_status rung_context_place(rung_context *c, const rung_resolved *now) {
 
 /* ---- copies */
 
-static void copy_elements(size_t bytes, int rank, const int64_t *extent, uint8_t *to, const int64_t *to_stride,
-                          const uint8_t *from, const int64_t *from_stride) {
+void rung_copy_elements(const rung_far *far, size_t bytes, int rank, const int64_t *extent, uint8_t *to,
+                        const int64_t *to_stride, const uint8_t *from, const int64_t *from_stride) {
   int64_t index[RUNG_MAX_RANK] = {0}, n = 1;
   for (int a = 0; a < rank; a++) n *= extent[a];
   /* Innermost runs that are dense on both sides go at once. */
@@ -170,31 +170,65 @@ static void copy_elements(size_t bytes, int rank, const int64_t *extent, uint8_t
   for (int64_t e = 0; e < n; e += run) {
     int64_t t = 0, f = 0;
     for (int a = 0; a < inner; a++) t += index[a] * to_stride[a], f += index[a] * from_stride[a];
-    memcpy(to + t * (int64_t)bytes, from + f * (int64_t)bytes, (size_t)run * bytes);
+    rung_far_copy(far, to + t * (int64_t)bytes, from + f * (int64_t)bytes, (size_t)run * bytes);
     for (int a = inner - 1; a >= 0 && ++index[a] == extent[a]; a--) index[a] = 0;
   }
 }
 
-void rung_context_copy_inputs(rung_context *c, const rung_resolved *now) {
+uint8_t *rung_context_boundary(const rung_context *c, uint32_t root) {
+  return c->boundary.base ? c->boundary.base + c->program->plan->buffer[c->program->plan->root[root].buffer].offset
+                          : NULL;
+}
+
+static size_t bytes_now(const rung_context *c, uint32_t root, const rung_resolved *now) {
+  const int64_t bytes = now->dim[c->program->plan->buffer[c->program->plan->root[root].buffer].bytes.id];
+  return bytes > 0 ? (size_t)bytes : 0;
+}
+
+/* The image of an input or output here, with memory for what it has now. */
+static rung_status image_of(rung_context *c, uint32_t root, const rung_resolved *now, uint8_t **out) {
+  *out = rung_context_boundary(c, root);
+  const size_t bytes = bytes_now(c, root, now);
+  return bytes ? rung_region_commit(&c->boundary, c->program->plan->buffer[c->program->plan->root[root].buffer].offset,
+                                    bytes, &c->error)
+               : RUNG_OK;
+}
+
+rung_status rung_context_copy_inputs(rung_context *c, const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
   for (uint32_t i = 0; i < plan->inputs; i++) {
     const rung_bound *b = &c->input[i];
+    const uint32_t root = plan->input[i].root;
+    uint8_t *image = c->root[root];
+    if (c->far && !b->copy) rung_far_write(c->far, c->root[root], b->tensor.data, bytes_now(c, root, now));
     if (!b->copy) continue;
+    if (c->far) RUNG_TRY(image_of(c, root, now, &image));
     const rung_value_type *type = &plan->input[i].type;
     int64_t from[RUNG_MAX_RANK], to[RUNG_MAX_RANK];
     rung_tensor actual = {.rank = type->rank};
     for (int a = 0; a < type->rank; a++) actual.extent[a] = now->dim[type->extent[a].id];
     rung_buffer_strides(&b->tensor, from);
     rung_buffer_strides(&actual, to);
-    copy_elements(rung_type_get(type->type)->bytes, type->rank, actual.extent, c->root[plan->input[i].root], to,
-                  b->tensor.data, from);
+    rung_copy_elements(NULL, rung_type_get(type->type)->bytes, type->rank, actual.extent, image, to, b->tensor.data,
+                       from);
+    if (c->far) rung_far_write(c->far, c->root[root], image, bytes_now(c, root, now));
   }
+  return RUNG_OK;
 }
 
 rung_status rung_context_copy_outputs(rung_context *c, const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
   for (uint32_t i = 0; i < plan->outputs; i++) {
     const rung_bound *b = &c->output[i];
+    const uint32_t root = plan->output[i].root;
+    uint8_t *image = c->root[root];
+    if (c->far) {
+      if (!b->set || b->copy)
+        RUNG_TRY(image_of(c, root, now, &image));
+      else
+        image = b->tensor.data;
+      rung_far_read(c->far, image, c->root[root], bytes_now(c, root, now));
+    }
     if (!b->copy) continue;
     RUNG_TRY(check_room(c, i, now)); /* extents found during the run */
     const rung_value_type *type = &plan->output[i].type;
@@ -203,8 +237,8 @@ rung_status rung_context_copy_outputs(rung_context *c, const rung_resolved *now)
     for (int a = 0; a < type->rank; a++) actual.extent[a] = now->dim[type->extent[a].id];
     rung_buffer_strides(&b->tensor, to);
     rung_buffer_strides(&actual, from);
-    copy_elements(rung_type_get(type->type)->bytes, type->rank, actual.extent, b->tensor.data, to,
-                  c->root[plan->output[i].root], from);
+    rung_copy_elements(NULL, rung_type_get(type->type)->bytes, type->rank, actual.extent, b->tensor.data, to, image,
+                       from);
   }
   return RUNG_OK;
 }

@@ -27,7 +27,7 @@ static rung_status commit_all(rung_context *c, const rung_resolved *now) {
     const int64_t bytes = now->dim[b->bytes.id];
     if (is_callers(c, root)) {
       if (root->kind == RUNG_ROOT_OUTPUT) RUNG_TRY(rung_context_check_output(c, root->index, bytes));
-      continue;
+      if (!c->far) continue;
     }
     if (bytes == RUNG_UNBOUND || bytes <= 0 || !b->bound) continue;
     RUNG_TRY(rung_region_commit(&c->arena, b->offset, (size_t)bytes, &c->error));
@@ -47,7 +47,7 @@ rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
     const uint64_t held = c->arena.committed + c->scratch.committed;
     rung_error ignored;
     if (status == RUNG_OVER_BUDGET &&
-        !rung_plan_committed(c->host, c->program->plan, now->dim, rung_host_page(c->host), &ignored, &need))
+        !rung_plan_committed(c->host, c->program->plan, now->dim, rung_far_page(c->far, c->host), &ignored, &need))
       rung_fail(&c->error, status,
                 "the run needs %" PRIu64 " bytes of activations and %" PRIu64 " of scratch; %" PRIu64
                 " were held when the budget of %" PRIu64 " bytes was reached",

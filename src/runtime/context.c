@@ -20,6 +20,9 @@ static void drop_program(rung_context *c) {
   rung_host_free(c->host, RUNG_MEMORY_host, c->input, (plan->inputs + 1) * sizeof *c->input);
   rung_host_free(c->host, RUNG_MEMORY_host, c->output, (plan->outputs + 1) * sizeof *c->output);
   c->resolved_memory = NULL;
+  const rung_device *device = c->template_->device;
+  if (device->backend->forget) device->backend->forget(device->self, c->kept_steps);
+  c->kept_steps = NULL;
   rung_context_drop_kept(c);
   c->ran = false;
   rung_host_free(c->host, RUNG_MEMORY_host, c->result, (plan->outputs + 1) * sizeof *c->result);
@@ -50,6 +53,7 @@ rung_status rung_context_create(rung_template *t, rung_view *view, rung_state *s
   rung_state_retain(state);
   c->host = host;
   c->template_ = t;
+  c->far = rung_device_far(t->device);
   c->view = view;
   c->state = state;
   c->options = o;
@@ -67,6 +71,7 @@ void rung_context_destroy(rung_context *c) {
   rung_context_clear_feeds(c);
   rung_region_finish(&c->arena);
   rung_region_finish(&c->scratch);
+  rung_region_finish(&c->boundary);
   rung_state_release(c->state);
   rung_view_release(c->view);
   rung_template_release(c->template_);
@@ -93,12 +98,21 @@ rung_memory rung_context_memory(const rung_context *c) {
 
 /* ---- use */
 
-static rung_status reserve(rung_region *region, rung_host *host, rung_memory_class class_, uint64_t bytes,
-                           rung_error *error) {
+static rung_status reserve(rung_region *region, rung_host *host, const rung_far *far, rung_memory_class class_,
+                           uint64_t bytes, rung_error *error) {
   if (region->reserved >= bytes && region->base) return RUNG_OK;
   rung_region_finish(region);
   *region = (rung_region){0};
-  return bytes ? rung_region_init(region, host, class_, bytes, error) : RUNG_OK;
+  return bytes ? rung_region_init_far(region, host, far, class_, bytes, error) : RUNG_OK;
+}
+
+/* The plan's constants as the device sees them. */
+static const uint8_t *constant_at(const rung_context *c, uint32_t index) {
+  const rung_plan *plan = c->program->plan;
+  if (!c->far) return plan->constant[index].data;
+  uint64_t offset = 0;
+  for (uint32_t i = 0; i < index; i++) offset += rung_constant_room(&plan->constant[i]);
+  return c->program->constant + offset;
 }
 
 static rung_status point_roots(rung_context *c) {
@@ -130,7 +144,7 @@ static rung_status point_roots(rung_context *c) {
                    : c->state->item[root->index].region.base;
         break;
       case RUNG_ROOT_CONSTANT:
-        data = plan->constant[root->index].data;
+        data = constant_at(c, root->index);
         break;
     }
     c->root[i] = (uint8_t *)(uintptr_t)data;
@@ -166,8 +180,9 @@ static rung_status use(rung_context *c, rung_program *program) {
     return rung_fail(e, RUNG_OUT_OF_MEMORY, "context: out of memory");
   uint8_t *cursor = c->resolved_memory;
   for (int i = 0; i < RUNG_REMEMBERED; i++) rung_resolved_carve(&c->resolved[i], plan, &cursor);
-  RUNG_TRY(reserve(&c->arena, c->host, RUNG_MEMORY_activations, plan->arena_bytes, e));
-  RUNG_TRY(reserve(&c->scratch, c->host, RUNG_MEMORY_scratch, plan->scratch_bytes, e));
+  RUNG_TRY(reserve(&c->arena, c->host, c->far, RUNG_MEMORY_activations, plan->arena_bytes, e));
+  RUNG_TRY(reserve(&c->scratch, c->host, c->far, RUNG_MEMORY_scratch, plan->scratch_bytes, e));
+  if (c->far) RUNG_TRY(reserve(&c->boundary, c->host, NULL, RUNG_MEMORY_load, plan->arena_bytes, e));
   RUNG_TRY(rung_context_make_kept(c));
   RUNG_TRY(point_roots(c));
   c->root_stamp++;
@@ -234,16 +249,23 @@ uint64_t rung_tensor_bytes(const rung_tensor *t) {
   return rung_type_bytes(t->type, n);
 }
 
-/* The arena space kept for an input or output, committed for `bytes`. */
+/* The space kept for an input or output where the caller sees it, committed for `bytes`. */
 static rung_status own_space(rung_context *c, uint32_t root, uint64_t bytes, const char *name, uint8_t **out) {
+  rung_region *region = c->far ? &c->boundary : &c->arena;
   const rung_buffer *buffer = &c->program->plan->buffer[c->program->plan->root[root].buffer];
   if (bytes > buffer->bound)
     return rung_fail(&c->error, RUNG_OUT_OF_RANGE,
                      "\"%s\": %" PRIu64 " bytes pass what the program was compiled for, %" PRIu64, name, bytes,
                      buffer->bound);
-  if (bytes) RUNG_TRY(rung_region_commit(&c->arena, buffer->offset, bytes, &c->error));
-  *out = c->arena.base ? c->arena.base + buffer->offset : NULL;
+  if (bytes) RUNG_TRY(rung_region_commit(region, buffer->offset, bytes, &c->error));
+  *out = region->base ? region->base + buffer->offset : NULL;
   return RUNG_OK;
+}
+
+/* Where steps find what the caller sees at `data`. */
+static uint8_t *steps_see(const rung_context *c, uint32_t root, uint8_t *data) {
+  if (!c->far) return data;
+  return c->arena.base ? c->arena.base + c->program->plan->buffer[c->program->plan->root[root].buffer].offset : NULL;
 }
 
 static rung_status bind_input(rung_context *c, int slot, const rung_tensor *tensor, bool roomy) {
@@ -259,7 +281,7 @@ static rung_status bind_input(rung_context *c, int slot, const rung_tensor *tens
                        "input \"%s\" says which rows there are; it has no room beyond them", in->name);
   rung_bound *b = &c->input[slot];
   /* Where a larger buffer cannot be used in place is known when the run knows its extents. */
-  b->copy = !roomy && (!dense(tensor) || (uintptr_t)tensor->data % 16 != 0);
+  b->copy = !roomy && (!dense(tensor) || (!c->far && (uintptr_t)tensor->data % 16 != 0));
   if (b->copy && rung_type_is_block(tensor->type))
     return rung_fail(&c->error, RUNG_UNSUPPORTED, "input \"%s\": blocks must be dense and aligned to 16 bytes",
                      in->name);
@@ -269,6 +291,7 @@ static rung_status bind_input(rung_context *c, int slot, const rung_tensor *tens
   b->set = true;
   b->owned = false;
   b->roomy = roomy;
+  data = steps_see(c, in->root, data);
   if (c->root[in->root] != data) c->root[in->root] = data, c->root_stamp++;
   return RUNG_OK;
 }
@@ -292,8 +315,9 @@ rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent,
   RUNG_TRY(own_space(c, in->root, rung_tensor_bytes(&t), in->name, &data));
   t.data = data;
   c->input[slot] = (rung_bound){.tensor = t, .set = true, .owned = true};
-  if (c->root[in->root] != data) c->root[in->root] = data, c->root_stamp++;
   *out_data = data;
+  data = steps_see(c, in->root, data);
+  if (c->root[in->root] != data) c->root[in->root] = data, c->root_stamp++;
   return RUNG_OK;
 }
 
@@ -307,11 +331,11 @@ static rung_status bind_output(rung_context *c, int slot, const rung_tensor *ten
   c->output[slot] = (rung_bound){0};
   if (tensor) {
     RUNG_TRY(check_tensor(c, "output", out->name, &out->type, tensor));
-    if (!tensor->data || !dense(tensor) || (uintptr_t)tensor->data % 16 != 0)
+    if (!tensor->data || !dense(tensor) || (!c->far && (uintptr_t)tensor->data % 16 != 0))
       return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output \"%s\" must be dense and aligned to 16 bytes",
                        out->name);
     c->output[slot] = (rung_bound){.tensor = *tensor, .set = true, .roomy = roomy};
-    data = tensor->data;
+    data = steps_see(c, out->root, tensor->data);
   }
   /* Memory of the context may not be committed yet: while the output was the caller's, runs left it alone. */
   if (c->root[out->root] != data) c->root[out->root] = data, c->root_stamp++, c->commit_stamp++;
@@ -411,7 +435,7 @@ static rung_status prepare(rung_context *c, rung_resolved **out_now, run_rows *r
 static rung_status steps(rung_context *c, rung_resolved *now, const run_rows *rows) {
   RUNG_TRY(grow_states(c, rows->offsets, rows->slot, rows->n));
   if (now->commit_stamp != c->commit_stamp) RUNG_TRY(rung_context_commit(c, now));
-  rung_context_copy_inputs(c, now);
+  RUNG_TRY(rung_context_copy_inputs(c, now));
   rung_table *table = begin_generation(c);
   if (now->root_stamp != c->root_stamp) {
     rung_resolve_bases(c->program->plan, now, c->root);
@@ -421,6 +445,8 @@ static rung_status steps(rung_context *c, rung_resolved *now, const run_rows *ro
   rung_status status = rung_run_steps(c, now);
   rung_table_release(table);
   if (!status) status = rung_context_copy_outputs(c, now);
+  const rung_device *device = c->template_->device;
+  if (!status && device->backend->settle) status = device->backend->settle(device->self, c->kept_steps, &c->error);
   if (!status) return RUNG_OK;
   now->valid = false;
   c->random[1] = counter;
@@ -432,6 +458,7 @@ static void take_results(rung_context *c, const rung_resolved *now) {
     rung_tensor *t = &c->result[i];
     const rung_plan_output *out = &c->program->plan->output[i];
     *t = (rung_tensor){.type = out->type.type, .rank = out->type.rank, .data = c->root[out->root]};
+    if (c->far) t->data = c->output[i].set ? c->output[i].tensor.data : rung_context_boundary(c, out->root);
     for (int a = 0; a < t->rank; a++) t->extent[a] = now->dim[out->type.extent[a].id];
     if (c->output[i].copy) {
       t->data = c->output[i].tensor.data;

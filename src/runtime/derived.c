@@ -87,7 +87,9 @@ enum { SMALL_WEIGHT = 64 << 10 };
 
 static void pinned_destroy(rung_derived *derived, rung_pinned *p) {
   const rung_tensor_entry *entry = p->value->entry;
-  if (p->copy)
+  if (p->far)
+    rung_far_remove(derived->host, p->far, RUNG_MEMORY_weights, p->copy, entry->bytes);
+  else if (p->copy)
     rung_host_free(derived->host, RUNG_MEMORY_weights, p->copy, entry->bytes);
   else if (!p->value->set)
     rung_weights_unaccount(derived->weights, entry);
@@ -95,12 +97,16 @@ static void pinned_destroy(rung_derived *derived, rung_pinned *p) {
   rung_host_free(derived->host, RUNG_MEMORY_host, p, sizeof *p);
 }
 
-static rung_status pin(rung_derived *derived, rung_tensor_value *value, rung_error *error, rung_pinned **out_pinned) {
+static rung_status pin(rung_derived *derived, rung_tensor_value *value, const rung_far *far, rung_error *error,
+                       rung_pinned **out_pinned) {
   const rung_tensor_entry *entry = value->entry;
   rung_pinned *p = rung_host_alloc(derived->host, RUNG_MEMORY_host, sizeof *p, 0);
   if (!p) return rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", entry->name);
   rung_status status = RUNG_OK;
-  if (entry->bytes <= SMALL_WEIGHT && rung_tensor_value_can_let_go(derived->weights, value)) {
+  if (far) {
+    status = rung_far_place(derived->host, far, RUNG_MEMORY_weights, value->data, entry->bytes, error, &p->copy);
+    p->far = far;
+  } else if (entry->bytes <= SMALL_WEIGHT && rung_tensor_value_can_let_go(derived->weights, value)) {
     p->copy = rung_host_alloc_raw(derived->host, RUNG_MEMORY_weights, entry->bytes, 64);
     if (p->copy)
       memcpy(p->copy, value->data, entry->bytes);
@@ -120,15 +126,15 @@ static rung_status pin(rung_derived *derived, rung_tensor_value *value, rung_err
   return RUNG_OK;
 }
 
-static rung_status find_pinned(rung_derived *derived, rung_tensor_value *value, rung_error *error,
+static rung_status find_pinned(rung_derived *derived, rung_tensor_value *value, const rung_far *far, rung_error *error,
                                rung_pinned **out_pinned) {
   rung_host_lock(derived->host);
   rung_pinned *p = derived->pinned;
-  while (p && p->value != value) p = p->next;
+  while (p && (p->value != value || p->far != far)) p = p->next;
   if (p) p->references++;
   rung_host_unlock(derived->host);
   if (!p) {
-    RUNG_TRY(pin(derived, value, error, &p));
+    RUNG_TRY(pin(derived, value, far, error, &p));
     rung_host_lock(derived->host);
     p->references = 1;
     p->next = derived->pinned;
@@ -147,6 +153,7 @@ rung_status rung_form_key_make(const rung_sources *sources, const rung_program *
   const rung_plan_form *want = &plan->form[index];
   *out_key = (rung_form_key){.want = want,
                              .layout = rung_target_layout(plan->target, want->type.layout),
+                             .far = plan->target->far,
                              .source = rung_host_array(sources->derived->host, want->weights, sizeof(void *))};
   if (!out_key->source) return rung_fail(error, RUNG_OUT_OF_MEMORY, "form: out of memory");
   for (uint32_t i = 0; i < want->weights; i++)
@@ -176,7 +183,7 @@ static rung_status weight_root(const rung_sources *sources, const rung_plan *pla
   rung_tensor_value *value;
   RUNG_TRY(find_value(sources, plan, index, error, &value));
   if (!value->data) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" has no value", value->entry->name);
-  RUNG_TRY(find_pinned(sources->derived, value, error, &out->pinned));
+  RUNG_TRY(find_pinned(sources->derived, value, plan->target->far, error, &out->pinned));
   out->data = out->pinned->copy ? out->pinned->copy : value->data;
   return RUNG_OK;
 }

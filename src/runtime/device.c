@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cuda/cuda.h"
 #include "backends/ref/ref.h"
 #include "runtime/runtime.h"
 
-static const rung_backend *const backends[] = {&rung_backend_cpu, &rung_backend_ref};
+static const rung_backend *const backends[] = {&rung_backend_cpu, &rung_backend_ref, &rung_backend_cuda};
 
 rung_device_options rung_device_options_default(void) {
   return (rung_device_options){.size = sizeof(rung_device_options)};
@@ -47,7 +48,7 @@ rung_status rung_device_create(rung_host *host, const char *name, const rung_dev
   if (o.size != sizeof o)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: options.size is %zu, expected %zu", o.size, sizeof o);
   const rung_backend *backend = find(name);
-  if (!backend) return rung_fail(error, RUNG_NOT_FOUND, "no device \"%s\"; there are: cpu, ref", name);
+  if (!backend) return rung_fail(error, RUNG_NOT_FOUND, "no device \"%s\"; there are: cpu, cuda, ref", name);
   int threads;
   RUNG_TRY(default_threads(o.threads, error, &threads));
   rung_device *device = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *device, 0);

@@ -160,8 +160,12 @@ static rung_status check(rung_context *c, const pair *p, const fold *f) {
 static void move(rung_context *c, const pair *p, const fold *f) {
   for (int64_t b = 0; b < f->batch; b++) {
     if (p->same && f->source == target_of(f, b)) continue;
-    memmove(p->to + (size_t)(b * p->capacity + target_of(f, b)) * p->row_bytes,
-            p->from + (size_t)(b * f->stride + f->source) * p->row_bytes, p->row_bytes);
+    uint8_t *to = p->to + (size_t)(b * p->capacity + target_of(f, b)) * p->row_bytes;
+    const uint8_t *from = p->from + (size_t)(b * f->stride + f->source) * p->row_bytes;
+    if (c->far)
+      rung_far_copy(c->far, to, from, p->row_bytes);
+    else
+      memmove(to, from, p->row_bytes);
     c->state->moved += p->row_bytes;
   }
 }
@@ -245,7 +249,7 @@ rung_status rung_context_feed_whole(rung_context *c) {
       if (rows == p.capacity) rows *= batch, batch = 1; /* one piece */
       const size_t bytes = (size_t)rows * p.row_bytes;
       for (int64_t b = 0; bytes && b < batch; b++) {
-        memcpy(p.to + (size_t)(b * p.capacity) * p.row_bytes, p.from + (size_t)b * bytes, bytes);
+        rung_far_copy(c->far, p.to + (size_t)(b * p.capacity) * p.row_bytes, p.from + (size_t)b * bytes, bytes);
         c->state->moved += bytes;
       }
     }

@@ -150,10 +150,48 @@ static rung_status fill(rung_derived *derived, const rung_program *program, cons
   return status;
 }
 
+/* ---- far memory */
+
+rung_status rung_far_place(rung_host *host, const rung_far *far, rung_memory_class class_, const void *data,
+                           uint64_t bytes, rung_error *error, uint8_t **out_there) {
+  *out_there = NULL;
+  if (!bytes) return RUNG_OK;
+  RUNG_TRY(rung_host_account(host, class_, bytes, error));
+  *out_there = rung_host_fault(host, RUNG_FAULT_ALLOC) ? NULL : far->alloc(far->self, bytes);
+  if (!*out_there) {
+    rung_host_unaccount(host, class_, bytes);
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "%llu bytes of the device's memory could not be allocated",
+                     (unsigned long long)bytes);
+  }
+  far->write(far->self, *out_there, data, bytes);
+  return rung_far_check(far, error);
+}
+
+void rung_far_remove(rung_host *host, const rung_far *far, rung_memory_class class_, uint8_t *there, uint64_t bytes) {
+  if (!there) return;
+  far->free(far->self, there, bytes);
+  rung_host_unaccount(host, class_, bytes);
+}
+
+/* A form that was packed here, or found in a file, goes to the device; nothing of it stays here. */
+static rung_status move_there(rung_derived *derived, rung_form *form, uint64_t bytes, rung_error *error) {
+  if (!form->far) return RUNG_OK;
+  RUNG_TRY(rung_far_place(derived->host, form->far, RUNG_MEMORY_packed, form->data, bytes, error, &form->there));
+  form->there_bytes = form->there ? bytes : 0;
+  form->data = form->there;
+  rung_region_finish(&form->region);
+  if (form->bank) rung_host_unaccount(derived->host, RUNG_MEMORY_packed, form->mapped);
+  rung_sections_release(form->bank);
+  form->bank = NULL;
+  form->mapped = 0;
+  return RUNG_OK;
+}
+
 /* ---- life */
 
 void rung_form_destroy(rung_derived *derived, rung_form *form) {
   rung_region_finish(&form->region);
+  rung_far_remove(derived->host, form->far, RUNG_MEMORY_packed, form->there, form->there_bytes);
   if (form->bank) rung_host_unaccount(derived->host, RUNG_MEMORY_packed, form->mapped);
   rung_sections_release(form->bank);
   for (uint32_t i = 0; i < form->sources; i++) rung_tensor_value_release(derived->weights, form->source[i]);
@@ -166,7 +204,8 @@ static rung_status make(rung_derived *derived, const rung_program *program, cons
   for (uint32_t i = 0; i < form->sources; i++)
     if (!form->source[i]->data)
       return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" has no value", form->source[i]->entry->name);
-  RUNG_TRY(rung_region_init(&form->region, derived->host, RUNG_MEMORY_packed, want->bytes ? want->bytes : 1, error));
+  RUNG_TRY(rung_region_init(&form->region, derived->host, form->far ? RUNG_MEMORY_load : RUNG_MEMORY_packed,
+                            want->bytes ? want->bytes : 1, error));
   form->data = form->region.base;
   if (!want->bytes) return RUNG_OK;
   RUNG_TRY(rung_region_commit(&form->region, 0, want->bytes, error));
@@ -190,10 +229,12 @@ static rung_status create(rung_derived *derived, const rung_program *program, co
                       .layout = key->layout,
                       .body = key->body,
                       .sources = want->weights,
-                      .source = source};
+                      .source = source,
+                      .far = key->far};
   for (uint32_t i = 0; i < want->weights; i++) rung_tensor_value_retain(source[i] = key->source[i]);
   rung_status status = rung_bank_map(derived, key, form, error);
   if (!status && !form->bank) status = make(derived, program, want, form, error);
+  if (!status) status = move_there(derived, form, want->bytes, error);
   if (status) {
     rung_form_destroy(derived, form);
     return rung_fail_prefix(error, status, "form of \"%s\"", name);
@@ -205,7 +246,7 @@ static rung_status create(rung_derived *derived, const rung_program *program, co
 static bool same_form(const rung_form *form, const rung_form_key *key) {
   const rung_form_attrs *attrs = key->want->node->attrs;
   if (form->recipe != attrs->recipe || form->panel != attrs->panel || form->layout != key->layout ||
-      form->sources != key->want->weights || !rung_hash_equal(form->body, key->body))
+      form->sources != key->want->weights || form->far != key->far || !rung_hash_equal(form->body, key->body))
     return false;
   return memcmp(form->source, key->source, form->sources * sizeof *form->source) == 0;
 }

@@ -33,16 +33,16 @@ void rung_context_drop_kept(rung_context *c) {
   c->kept_room = c->kept_count = 0;
 }
 
-static uint8_t *piece_at(const rung_kept *k, int64_t entry) {
+static uint8_t *piece_at(const rung_far *far, const rung_kept *k, int64_t entry) {
   if (!k->rows) return k->to;
-  const int64_t at = rung_load_i64(&k->position, entry * k->position_stride);
+  const int64_t at = rung_far_load_i64(far, &k->position, entry * k->position_stride);
   return k->to + (size_t)entry * k->entry_bytes + (size_t)at * k->row_bytes;
 }
 
 /* Rows that the append will refuse are not there to be kept: it writes nothing then. */
-static bool rows_fit(const rung_kept *k, int64_t rows, int64_t capacity) {
+static bool rows_fit(const rung_far *far, const rung_kept *k, int64_t rows, int64_t capacity) {
   for (int64_t b = 0; b < k->entries; b++) {
-    const int64_t at = rung_load_i64(&k->position, b * k->position_stride);
+    const int64_t at = rung_far_load_i64(far, &k->position, b * k->position_stride);
     if (at < 0 || at > capacity - rows) return false;
   }
   return true;
@@ -68,15 +68,17 @@ void rung_context_keep(rung_context *c, const rung_resolved *now, const rung_ste
     k.bytes /= (size_t)k.entries;
     k.row_bytes = k.bytes / (size_t)saved->extent[1];
     k.entry_bytes = k.row_bytes * (size_t)state->extent[1];
-    if (!rows_fit(&k, saved->extent[1], state->extent[1])) return;
+    if (!rows_fit(c->far, &k, saved->extent[1], state->extent[1])) return;
   }
-  for (int64_t e = 0; e < k.entries; e++) memcpy(saved->base + (size_t)e * k.bytes, piece_at(&k, e), k.bytes);
+  for (int64_t e = 0; e < k.entries; e++)
+    rung_far_copy(c->far, saved->base + (size_t)e * k.bytes, piece_at(c->far, &k, e), k.bytes);
   c->kept[c->kept_count++] = k;
 }
 
 void rung_context_put_back(rung_context *c) {
   while (c->kept_count) {
     const rung_kept *k = &c->kept[--c->kept_count];
-    for (int64_t e = 0; e < k->entries; e++) memcpy(piece_at(k, e), k->saved + (size_t)e * k->bytes, k->bytes);
+    for (int64_t e = 0; e < k->entries; e++)
+      rung_far_copy(c->far, piece_at(c->far, k, e), k->saved + (size_t)e * k->bytes, k->bytes);
   }
 }

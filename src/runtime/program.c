@@ -27,6 +27,26 @@ static rung_status ceilings(const rung_dims *dims, const rung_binding *binding, 
   return RUNG_OK;
 }
 
+/* Far devices read the plan's constants in their own memory. */
+static rung_status place_constants(rung_program *program, rung_error *error) {
+  const rung_plan *plan = program->plan;
+  rung_host *host = program->template_->device->host;
+  uint64_t bytes = 0, at = 0;
+  for (uint32_t i = 0; i < plan->constants; i++) bytes += rung_constant_room(&plan->constant[i]);
+  if (!plan->target->far || !bytes) return RUNG_OK;
+  uint8_t *all = rung_host_alloc(host, RUNG_MEMORY_host, bytes, 0);
+  if (!all) return rung_fail(error, RUNG_OUT_OF_MEMORY, "program: out of memory for its constants");
+  for (uint32_t i = 0; i < plan->constants; i++) {
+    if (plan->constant[i].bytes) memcpy(all + at, plan->constant[i].data, plan->constant[i].bytes);
+    at += rung_constant_room(&plan->constant[i]);
+  }
+  const rung_status status =
+      rung_far_place(host, plan->target->far, RUNG_MEMORY_packed, all, bytes, error, &program->constant);
+  if (program->constant) program->constant_bytes = bytes;
+  rung_host_free(host, RUNG_MEMORY_host, all, bytes);
+  return status ? rung_fail_prefix(error, status, "constants of a program") : RUNG_OK;
+}
+
 static rung_status make(rung_program *program, const rung_binding *ceiling, size_t count, rung_program_gate *gate,
                         void *self, rung_error *error) {
   rung_template *t = program->template_;
@@ -37,9 +57,12 @@ static rung_status make(rung_program *program, const rung_binding *ceiling, size
   for (uint32_t i = 0; i < program->plan->forms; i++) {
     const uint64_t slice = rung_form_load_bytes(program->plan, &program->plan->form[i]);
     if (slice > program->load_bytes) program->load_bytes = slice;
+    if (device->target->far && program->plan->form[i].bytes > program->staging)
+      program->staging = program->plan->form[i].bytes;
   }
   if (gate) RUNG_TRY(gate(self, program, error));
   RUNG_TRY(device->backend->prepare(device->self, device->host, program->plan, error, &program->image));
+  RUNG_TRY(place_constants(program, error));
   return gate ? gate(self, program, error) : RUNG_OK;
 }
 
@@ -106,6 +129,8 @@ void rung_program_release(rung_program *program) {
   rung_template *t = program->template_;
   rung_device *device = t->device;
   if (program->plan) device->backend->finish(device->self, program->image);
+  rung_far_remove(device->host, rung_device_far(device), RUNG_MEMORY_packed, program->constant,
+                  program->constant_bytes);
   rung_plan_destroy(program->plan);
   if (program->account) atomic_fetch_sub(&program->account->bytes, program->accounted);
   rung_account_release(program->account);
@@ -171,18 +196,20 @@ rung_status rung_program_memory(const rung_program *program, const rung_binding 
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "memory: program, binding and out_memory are required");
   const rung_plan *plan = program->plan;
   rung_host *host = program->template_->device->host;
-  const size_t page = rung_host_page(host), bytes = rung_resolved_bytes(plan);
+  const rung_far *far = plan->target->far;
+  const size_t page = rung_far_page(far, host), bytes = rung_resolved_bytes(plan);
+  const bool pages = far || rung_host_has_pages(host);
   void *memory = rung_host_alloc(host, RUNG_MEMORY_host, bytes, 0);
   if (!memory) return rung_fail(error, RUNG_OUT_OF_MEMORY, "memory report: out of memory");
   rung_resolved at;
   rung_memory m = {0};
   rung_status status = resolve_at(program, binding, count, memory, &at, error);
-  if (!status && rung_host_has_pages(host))
-    status = rung_plan_committed(host, plan, at.dim, page, error, &m.activations);
+  if (!status && pages) status = rung_plan_committed(host, plan, at.dim, page, error, &m.activations);
   if (!status) {
-    if (!rung_host_has_pages(host)) m.activations = to_pages(plan->arena_bytes, page);
-    m.scratch = to_pages(rung_host_has_pages(host) ? at.scratch : plan->scratch_bytes, page);
-    for (uint32_t i = 0; i < plan->forms; i++) m.packed += rung_form_committed(&plan->form[i], page);
+    if (!pages) m.activations = to_pages(plan->arena_bytes, page);
+    m.scratch = to_pages(pages ? at.scratch : plan->scratch_bytes, page);
+    for (uint32_t i = 0; i < plan->forms; i++) m.packed += rung_form_committed(&plan->form[i], far ? 1 : page);
+    m.packed += program->constant_bytes;
     for (uint32_t i = 0; i < plan->roots; i++) {
       if (plan->root[i].kind != RUNG_ROOT_WEIGHT || !plan->root[i].read) continue;
       const rung_value_type *type = &plan->weight[plan->root[i].index].type;
@@ -190,7 +217,7 @@ rung_status rung_program_memory(const rung_program *program, const rung_binding 
       for (int a = 0; a < type->rank; a++) elements *= (uint64_t)at.dim[type->extent[a].id];
       m.weights += rung_type_bytes(type->type, elements);
     }
-    m.load = program->load_bytes;
+    m.load = program->load_bytes + program->staging;
     m.state = rung_state_predict(program, lengths, page);
     *out_memory = m;
   }

@@ -38,7 +38,30 @@ static rung_status set_symbol(walk *w, uint32_t symbol, int64_t value) {
   return status ? rung_fail_prefix(&w->c->error, status, "symbol %s = %" PRId64, info->name, value) : RUNG_OK;
 }
 
-static int64_t scalar(const walk *w, uint32_t ref) { return rung_load_i64(&w->now->operand[ref], 0); }
+int64_t rung_far_load_i64(const rung_far *far, const rung_operand *o, int64_t offset) {
+  if (!far) return rung_load_i64(o, offset);
+  uint64_t value = 0;
+  const size_t bytes = rung_type_get((rung_type)o->type)->bytes;
+  rung_far_read(far, &value, o->base + offset * (int64_t)bytes, bytes < sizeof value ? bytes : sizeof value);
+  rung_operand here = *o;
+  here.base = (uint8_t *)&value;
+  return rung_load_i64(&here, 0);
+}
+
+void rung_far_store_i64(const rung_far *far, const rung_operand *o, int64_t offset, int64_t value) {
+  if (!far) {
+    rung_store_i64(o, offset, value);
+    return;
+  }
+  uint64_t bits = 0;
+  const size_t bytes = rung_type_get((rung_type)o->type)->bytes;
+  rung_operand here = *o;
+  here.base = (uint8_t *)&bits;
+  rung_store_i64(&here, 0, value);
+  rung_far_write(far, o->base + offset * (int64_t)bytes, &bits, bytes < sizeof bits ? bytes : sizeof bits);
+}
+
+static int64_t scalar(const walk *w, uint32_t ref) { return rung_far_load_i64(w->c->far, &w->now->operand[ref], 0); }
 
 static rung_status bind_step(walk *w, const rung_step *step) {
   int64_t value = step->n_in ? scalar(w, step->in) : w->now->dim[step->value.id];
@@ -54,16 +77,9 @@ static rung_status if_step(walk *w, const rung_step *step) {
 }
 
 /* Row-major copy between operands of equal extents and plain types; for loop bookkeeping only. */
-static void copy_operand(const rung_operand *from, const rung_operand *to) {
-  const int64_t n = rung_operand_count(from);
-  int64_t index[RUNG_MAX_RANK] = {0};
-  for (int64_t i = 0; i < n; i++) {
-    int64_t a = 0, b = 0;
-    for (int d = 0; d < from->rank; d++) a += index[d] * from->stride[d], b += index[d] * to->stride[d];
-    const size_t bytes = rung_type_get((rung_type)from->type)->bytes;
-    memcpy(to->base + b * (int64_t)bytes, from->base + a * (int64_t)bytes, bytes);
-    for (int d = from->rank - 1; d >= 0 && ++index[d] == from->extent[d]; d--) index[d] = 0;
-  }
+static void copy_operand(const walk *w, const rung_operand *from, const rung_operand *to) {
+  rung_copy_elements(w->c->far, rung_type_get((rung_type)from->type)->bytes, from->rank, from->extent, to->base,
+                     to->stride, from->base, from->stride);
 }
 
 /* What an iteration wrote becomes what the next one reads. Called when changing extents already have their new values:
@@ -79,8 +95,8 @@ static void hand_over(walk *w, const rung_plan_loop *loop) {
     } else {
       const rung_operand *in = &w->now->operand[c->in_ref];
       if (in->base)
-        memcpy(root[c->root_in], root[c->root_out],
-               (size_t)rung_type_bytes((rung_type)in->type, (uint64_t)rung_operand_count(in)));
+        rung_far_copy(w->c->far, root[c->root_in], root[c->root_out],
+                      (size_t)rung_type_bytes((rung_type)in->type, (uint64_t)rung_operand_count(in)));
     }
   }
   rung_resolve_bases(w->plan, w->now, w->c->root);
@@ -98,7 +114,7 @@ static rung_status store_scans(walk *w, const rung_plan_loop *loop, int64_t iter
     slice.rank--;
     slice.extent++;
     slice.stride++;
-    copy_operand(from, &slice);
+    copy_operand(w, from, &slice);
   }
   return RUNG_OK;
 }
@@ -125,7 +141,7 @@ static rung_status loop_step(walk *w, const rung_step *step) {
                            ? w->now->operand[w->plan->scan[loop->scan].ref].extent[0]
                            : INT64_MAX;
   for (uint32_t i = loop->carried; i < loop->carried + loop->n_carried; i++)
-    copy_operand(&w->now->operand[w->plan->carried[i].start_ref], &w->now->operand[w->plan->carried[i].in_ref]);
+    copy_operand(w, &w->now->operand[w->plan->carried[i].start_ref], &w->now->operand[w->plan->carried[i].in_ref]);
   int64_t iteration = 0;
   for (; go && iteration < trip; iteration++) {
     if (iteration == room)
@@ -133,8 +149,8 @@ static rung_status loop_step(walk *w, const rung_step *step) {
                        "a loop goes on beyond the %" PRId64 " iterations that its scans are declared for", room);
     if (atomic_load_explicit(&w->c->cancel, memory_order_relaxed))
       return rung_fail(&w->c->error, RUNG_CANCELLED, "cancelled in a loop");
-    rung_store_i64(&w->now->operand[loop->iteration_ref], 0, iteration);
-    rung_store_i64(&w->now->operand[loop->condition_in_ref], 0, go);
+    rung_far_store_i64(w->c->far, &w->now->operand[loop->iteration_ref], 0, iteration);
+    rung_far_store_i64(w->c->far, &w->now->operand[loop->condition_in_ref], 0, go);
     RUNG_TRY(walk_block(w, block->first, block->end));
     go = scalar(w, loop->condition_ref) != 0;
     RUNG_TRY(store_scans(w, loop, iteration));
@@ -218,6 +234,7 @@ rung_status rung_run_steps(rung_context *c, rung_resolved *now) {
                      .cancel = &c->cancel,
                      .on_step = c->on_step ? forward_step : NULL,
                      .on_step_self = c,
+                     .kept = &c->kept_steps,
                      .error = &c->error};
   const uint64_t state = rung_float_state_set();
   const rung_status status = walk_block(&w, 0, plan->steps);

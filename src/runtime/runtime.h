@@ -22,6 +22,9 @@ struct rung_device {
   _Atomic uint64_t passes; /* rewrite passes run so far */
 };
 
+/* The memory that operands lie in; NULL: the host's. */
+static inline const rung_far *rung_device_far(const rung_device *device) { return device->target->far; }
+
 struct rung_template {
   atomic_int references;
   rung_device *device;
@@ -53,6 +56,9 @@ struct rung_program {
   rung_plan *plan;
   void *image;         /* the backend's */
   uint64_t load_bytes; /* largest slice of source weights held while packing */
+  uint64_t staging;    /* far devices: largest form, which is packed here and then written there */
+  uint8_t *constant;   /* far devices: the plan's constants, one behind the other */
+  uint64_t constant_bytes;
 };
 
 /* rung_program_create with a question in between: may a program of this size be? Asked when the plan is made and before
@@ -100,8 +106,11 @@ struct rung_context {
   uint64_t table_stamp; /* of the table that the roots of weights point by */
   rung_context_options options;
   int threads;
+  const rung_far *far; /* the device's; arena, scratch and roots are addresses there */
   rung_region arena, scratch;
-  uint8_t **root; /* by plan root */
+  rung_region boundary; /* far devices: inputs and outputs as the caller sees them, at their offsets of the arena */
+  void *kept_steps;     /* the backend's */
+  uint8_t **root;       /* by plan root */
   uint32_t roots;
   uint64_t root_stamp, commit_stamp, clock;
   rung_resolved resolved[RUNG_REMEMBERED];
@@ -162,10 +171,18 @@ bool rung_context_leaves_open(rung_context *context, uint32_t symbol);
 rung_status rung_context_check_extents(rung_context *context, const rung_resolved *now);
 /* Larger buffers: in place where the actual rows lie there as the run has them, else beside it. */
 rung_status rung_context_place(rung_context *context, const rung_resolved *now);
-void rung_context_copy_inputs(rung_context *context, const rung_resolved *now);
+rung_status rung_context_copy_inputs(rung_context *context, const rung_resolved *now);
 rung_status rung_context_copy_outputs(rung_context *context, const rung_resolved *now);
 /* Strides of a tensor, dense ones where it has none. */
 void rung_buffer_strides(const rung_tensor *tensor, int64_t *out_stride);
+/* Where the caller finds an output that it has not bound. */
+uint8_t *rung_context_boundary(const rung_context *context, uint32_t root);
+/* Elements of `bytes`, both sides in one memory. */
+void rung_copy_elements(const rung_far *far, size_t bytes, int rank, const int64_t *extent, uint8_t *to,
+                        const int64_t *to_stride, const uint8_t *from, const int64_t *from_stride);
+/* One element of an operand in either memory (run.c). */
+int64_t rung_far_load_i64(const rung_far *far, const rung_operand *o, int64_t offset);
+void rung_far_store_i64(const rung_far *far, const rung_operand *o, int64_t offset, int64_t value);
 /* Keep steps, and putting back (keep.c): dense states hold afterwards what they held before the run. */
 rung_status rung_context_make_kept(rung_context *context);
 void rung_context_drop_kept(rung_context *context);

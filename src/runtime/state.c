@@ -62,8 +62,10 @@ static rung_status add_kv(rung_state *s, rung_state_item *item, int64_t window, 
                             .capacity = s->capacity,
                             .slots = s->sequences,
                             .layer_offset = class_->block_bytes,
+                            .contiguous = !s->pool,
                             .ring = class_->ring,
                             .length = s->length,
+                            .far = target->far,
                             .read_row = target->kv_read_row,
                             .write_row = target->kv_write_row};
   class_->block_bytes += layer_bytes(target, graph->dims, &item->type);
@@ -83,7 +85,8 @@ static rung_status add_dense(rung_state *s, rung_state_item *item, rung_error *e
   }
   (void)last;
   item->bytes = rung_type_bytes(item->type.type, elements);
-  RUNG_TRY(rung_region_init(&item->region, s->host, RUNG_MEMORY_state, item->bytes ? item->bytes : 1, error));
+  RUNG_TRY(rung_region_init_far(&item->region, s->host, rung_device_far(s->template_->device), RUNG_MEMORY_state,
+                                item->bytes ? item->bytes : 1, error));
   return item->bytes ? rung_region_commit(&item->region, 0, item->bytes, error) : RUNG_OK;
 }
 
@@ -96,7 +99,8 @@ static rung_status make_class(rung_state *s, rung_kv_class *class_, rung_error *
     return rung_fail(error, RUNG_OVERFLOW, "state: %d sequences of %" PRId64 " positions do not fit the address space",
                      s->sequences, s->capacity);
   class_->blocks = (uint32_t)blocks;
-  RUNG_TRY(rung_region_init(&class_->region, s->host, RUNG_MEMORY_state, bytes, error));
+  RUNG_TRY(rung_region_init_far(&class_->region, s->host, rung_device_far(s->template_->device), RUNG_MEMORY_state,
+                                bytes, error));
   class_->from = rung_host_array(s->host, (size_t)s->sequences, sizeof *class_->from);
   class_->table = rung_host_array(s->host, places, sizeof *class_->table);
   if (s->pool) class_->spare = rung_host_array(s->host, blocks, sizeof *class_->spare);
@@ -426,7 +430,8 @@ void rung_state_clear(rung_state *s) {
     rung_region_decommit(&class_->region, 0, class_->region.reserved);
   }
   for (uint32_t i = 0; i < s->items; i++)
-    if (s->item[i].region.base && s->item[i].bytes) memset(s->item[i].region.base, 0, s->item[i].bytes);
+    if (s->item[i].region.base && s->item[i].bytes)
+      rung_far_zero(s->item[i].region.far, s->item[i].region.base, s->item[i].bytes);
 }
 
 rung_state_item *rung_state_find(rung_state *s, const char *name) {
@@ -440,6 +445,10 @@ rung_status rung_state_tensor(rung_state *s, const char *name, rung_error *error
   if (!item || !out_tensor) return rung_fail(error, RUNG_NOT_FOUND, "there is no state \"%s\"", name ? name : "");
   if (rung_state_is_kv(item))
     return rung_fail(error, RUNG_UNSUPPORTED, "state \"%s\" holds keys and values; read it by rows", name);
+  if (item->region.far)
+    return rung_fail(error, RUNG_UNSUPPORTED,
+                     "state \"%s\" lies in the memory of device %s; save it, or read an output", name,
+                     s->template_->device->name);
   int64_t extent[RUNG_MAX_RANK];
   for (int i = 0; i < item->type.rank; i++)
     rung_dims_is_constant(s->template_->graph->dims, item->type.extent[i], &extent[i]);

@@ -123,16 +123,28 @@ static rung_status put_rows(rung_state *s, const rung_state_item *item, int32_t 
   return RUNG_OK;
 }
 
+static rung_status put_dense(const rung_state *s, const rung_state_item *item, sink *to) {
+  const rung_far *far = item->region.far;
+  const size_t room = far && (to->writer || to->memory) ? PIECE : 0;
+  uint8_t *here = room ? rung_host_alloc_raw(s->host, RUNG_MEMORY_host, room, 64) : NULL;
+  if (room && !here) return rung_fail(to->error, RUNG_OUT_OF_MEMORY, "save: out of memory");
+  rung_status status = RUNG_OK;
+  for (uint64_t at = 0; !status && at < item->bytes; at += PIECE) {
+    const size_t bytes = (size_t)(item->bytes - at < PIECE ? item->bytes - at : PIECE);
+    if (here) rung_far_read(far, here, item->region.base + at, bytes);
+    status = put_piece(to, here ? here : item->region.base + at, bytes);
+  }
+  if (here) rung_host_free(s->host, RUNG_MEMORY_host, here, room);
+  return status;
+}
+
 static rung_status put_all(rung_state *s, const cut *part, uint8_t *rows, sink *to) {
   RUNG_TRY(put_head(s, part, to));
   for (int32_t q = part->first; q < part->first + part->count; q++)
     for (uint32_t i = 0; i < s->items; i++)
       if (rung_state_is_kv(&s->item[i])) RUNG_TRY(put_rows(s, &s->item[i], q, rows, to));
-  for (uint32_t i = 0; part->dense && i < s->items; i++) {
-    const rung_state_item *item = &s->item[i];
-    for (uint64_t at = 0; !rung_state_is_kv(item) && at < item->bytes; at += PIECE)
-      RUNG_TRY(put_piece(to, item->region.base + at, item->bytes - at < PIECE ? item->bytes - at : PIECE));
-  }
+  for (uint32_t i = 0; part->dense && i < s->items; i++)
+    if (!rung_state_is_kv(&s->item[i])) RUNG_TRY(put_dense(s, &s->item[i], to));
   return RUNG_OK;
 }
 
@@ -317,7 +329,7 @@ static rung_status take_all(reader *r, bool write) {
       const uint64_t bytes = item->bytes - at < PIECE ? item->bytes - at : PIECE;
       const uint8_t *data;
       RUNG_TRY(take(r, bytes, !write, &data));
-      if (write) memcpy(item->region.base + at, data, (size_t)bytes);
+      if (write) rung_far_write(item->region.far, item->region.base + at, data, (size_t)bytes);
     }
   }
   return r->at == r->limit ? RUNG_OK : corrupt(r, "more bytes than there should be");

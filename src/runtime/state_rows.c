@@ -113,8 +113,8 @@ static void copy_class(rung_state *to, int32_t to_slot, const rung_state *from, 
   for (int64_t b = first; b <= last; b++) {
     const uint32_t a = source->table[(uint64_t)from_slot * source->ring + (uint64_t)b % source->ring],
                    z = target->table[(uint64_t)to_slot * target->ring + (uint64_t)b % target->ring];
-    memcpy(target->region.base + z * target->block_bytes, source->region.base + a * source->block_bytes,
-           target->block_bytes);
+    rung_far_copy(target->region.far, target->region.base + z * target->block_bytes,
+                  source->region.base + a * source->block_bytes, target->block_bytes);
     to->moved += target->block_bytes;
   }
   const int64_t held = source->from[from_slot];

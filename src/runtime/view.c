@@ -144,8 +144,8 @@ static rung_status would_fit(rung_view *view, const rung_program *program, rung_
   const rung_memory held = rung_view_memory(view);
   if (held.packed || held.weights) return RUNG_OK;
   const rung_plan *plan = program->plan;
-  const size_t page = rung_host_page(view->host);
-  uint64_t bytes = program->load_bytes;
+  const size_t page = plan->target->far ? 1 : rung_host_page(view->host);
+  uint64_t bytes = program->load_bytes + program->staging;
   for (uint32_t i = 0; i < plan->forms; i++) bytes += rung_form_committed(&plan->form[i], page);
   for (uint32_t i = 0; i < plan->roots; i++) {
     if (plan->root[i].kind != RUNG_ROOT_WEIGHT || !plan->root[i].read) continue;

@@ -28,8 +28,13 @@ typedef struct rung_form {
   rung_region region;
   rung_sections *bank; /* that file, retained; its pages count as packed */
   uint64_t mapped;     /* bytes of them */
+  const rung_far *far; /* the memory that data is an address of; NULL: the host's */
+  uint8_t *there;      /* data, in far memory */
+  uint64_t there_bytes;
 } rung_form;
-static inline uint64_t rung_form_held(const rung_form *form) { return form->region.committed + form->mapped; }
+static inline uint64_t rung_form_held(const rung_form *form) {
+  return form->region.committed + form->mapped + form->there_bytes;
+}
 
 /* A file with packed forms (runtime/cache/aot_forms.c). */
 typedef struct rung_bank {
@@ -42,7 +47,8 @@ typedef struct rung_pinned {
   struct rung_pinned *next;
   uint64_t references;
   rung_tensor_value *value; /* retained */
-  uint8_t *copy;            /* of a small mapped weight; NULL: used in place */
+  uint8_t *copy;            /* of a small mapped weight, or in far memory; NULL: used in place */
+  const rung_far *far;
 } rung_pinned;
 
 /* All that is derived of one store, for all its views; attached to the store. What no table points to stays until it is
@@ -102,6 +108,7 @@ typedef struct rung_form_key {
   const rung_layout *layout;
   rung_hash body;
   rung_tensor_value **source;
+  const rung_far *far; /* where the form is wanted */
 } rung_form_key;
 
 /* Which values a table is made from. */
@@ -182,6 +189,14 @@ void rung_derived_rest(rung_derived *derived);
 /* Bytes that a form of a plan takes, and what is held beside it while it is made (class load): a slice of its sources,
  * or what its body needs. */
 uint64_t rung_form_committed(const rung_plan_form *form, size_t page);
+/* Moves bytes to new memory of a device, counted under a class. */
+rung_status rung_far_place(rung_host *host, const rung_far *far, rung_memory_class class_, const void *data,
+                           uint64_t bytes, rung_error *error, uint8_t **out_there);
+void rung_far_remove(rung_host *host, const rung_far *far, rung_memory_class class_, uint8_t *there, uint64_t bytes);
+/* What a constant of a plan takes there. */
+static inline uint64_t rung_constant_room(const rung_plan_constant *constant) {
+  return (constant->bytes + 255) / 256 * 256;
+}
 uint64_t rung_form_load_bytes(const rung_plan *plan, const rung_plan_form *form);
 
 /* The rows of a form while it is packed. */

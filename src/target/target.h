@@ -115,7 +115,9 @@ typedef struct rung_target {
   void (*kv_read_row)(const rung_kv_view *, int32_t slot, int64_t position, float *out);
   void (*kv_write_row)(const rung_kv_view *, int32_t slot, int64_t position, const float *row);
   size_t align;    /* of buffers; 64 */
+  uint32_t slack;  /* a step may be done up to so many steps later, with one behind it: buffers live so much longer */
   bool own_memory; /* apart from the host's: ladders keep few large programs there */
+  const rung_far *far; /* the memory that operands lie in; NULL: the host's */
 } rung_target;
 
 /* The rows that together cover every value of their guard role up to `upper[role]`, best first, at most `max`. 0: no

@@ -68,7 +68,7 @@ static void test_values(void) {
 static void test_later(void) {
   static const char *const later[] = {"quantize", "convert"};
   for (size_t i = 0; i < RUNG_COUNT(later); i++) EXPECT(4, "is not supported yet", "%s -m x", later[i]);
-  static const char *const flags[] = {"--no-compile", "--precision f16", "--device cuda", "--device cuda:1"};
+  static const char *const flags[] = {"--no-compile", "--precision f16", "--device cuda:0", "--device cuda:1"};
   for (size_t i = 0; i < RUNG_COUNT(flags); i++) EXPECT(4, "is not supported yet", "generate -m x %s", flags[i]);
 }
 

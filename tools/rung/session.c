@@ -129,7 +129,8 @@ rung_device *cli_device(const cli_session *s) { return s->device; }
 rung_status cli_device_open(cli_session *s, int device, rung_device **out_device) {
   rung_device_options o = rung_device_options_default();
   o.threads = (int)s->options->threads;
-  return rung_device_create(s->host, device == CLI_DEVICE_REF ? "ref" : "cpu", &o, &s->error, out_device);
+  static const char *const names[] = {"cpu", "ref", "cuda"};
+  return rung_device_create(s->host, names[device], &o, &s->error, out_device);
 }
 
 static int open_trace(cli_session *s) {

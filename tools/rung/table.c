@@ -212,7 +212,7 @@ const cli_flag cli_flags[] = {
     {INSPECT, 0, "--check", NULL, CLI_SWITCH, .value = NULL, PLACE(check), .doc = "look for NaN and infinity in every tensor"},
 
     {OPENS | ENVIRONMENT, 0, "--threads", "-t", CLI_COUNT, "N", PLACE(threads), .lo = 1, .hi = 1024, .doc = "most threads; default: what this process may use well"},
-    {OPENS, 0, "--device", NULL, CLI_CHOICE, "cpu|ref", "cuda|cuda:0|cuda:1", PLACE(device), .standard = "cpu", .doc = "what runs the model; ref is the slow reference"},
+    {OPENS, 0, "--device", NULL, CLI_CHOICE, "cpu|ref|cuda", "cuda:0|cuda:1", PLACE(device), .standard = "cpu", .doc = "what runs the model; ref is the slow reference"},
     {OPENS, 0, "--precision", NULL, CLI_CHOICE, "f32", "f16|bf16|mixed", PLACE(precision), .standard = "f32", .doc = "of activations"},
     {OPENS, 0, "--quant", NULL, CLI_CHOICE, "fast|exact", PLACE(quant), .standard = "fast", .doc = "meet quantised weights with 8-bit activations, or with f32"},
     {OPENS, 0, "--no-map", NULL, CLI_SWITCH, .value = NULL, PLACE(no_map), .doc = "read the file into memory instead of mapping it"},
@@ -235,6 +235,13 @@ const cli_variable cli_variables[] = {
     {"RUNG_MAX_ISA", "cap of the instruction set: base, avx2, avx512, neon"},
     {"RUNG_TRACE", "file for a trace, where --trace is not given"},
     {"RUNG_STORE", "folder of stored compiles, where --store or --dir is not given"},
+    {"RUNG_NVRTC", "file of the CUDA run-time compiler, where it is not found by its name"},
+    {"RUNG_CUDA_CACHE", "folder in which compiled kernels are kept for the next process"},
+    {"RUNG_CUDA_DEVICE", "number of the GPU, 0 where not given"},
+    {"RUNG_CUDA_GRAPHS", "0: steps are launched one by one, none are captured"},
+    {"RUNG_CUDA_OVERLAP", "0: no kernel begins before the one in front of it has ended"},
+    {"RUNG_CUDA_WITHOUT", "kernels of the CUDA device with this text in their names are left out"},
+    {"RUNG_CUDA_KERNELS", "0: every step runs on the host, to find out whether a kernel is to blame"},
 };
 const int cli_variable_count = (int)(sizeof cli_variables / sizeof cli_variables[0]);
 

@@ -215,7 +215,7 @@ rung_status rung_bank_fetch(const rung_sources *sources, const rung_program *pro
   *out = (rung_bank_use){.keep = false};
   const rung_store *store = sources->derived->store;
   const uint32_t forms = program->plan->forms;
-  if (!store || !store->options.packed || !forms) return RUNG_OK;
+  if (!store || !store->options.packed || !forms || program->plan->target->far) return RUNG_OK;
   rung_host *host = sources->derived->host;
   rung_hash *key = rung_host_array(host, forms, sizeof *key);
   if (!key) return rung_fail(error, RUNG_OUT_OF_MEMORY, "packed forms: out of memory");

@@ -29,6 +29,10 @@ static rung_status list(rung_program *program, rung_view *view, rung_error *erro
 
 rung_status rung_aot_weights_list(rung_program *program, rung_view *view, rung_error *error, rung_aot_weights *out) {
   *out = (rung_aot_weights){.capacity = program->plan->roots};
+  if (program->plan->target->far)
+    return rung_fail(error, RUNG_UNSUPPORTED,
+                     "compiled file: weights of device %s lie in its own memory; write it for cpu",
+                     program->plan->target->name);
   RUNG_TRY(rung_view_use(view, program, error, &out->use));
   out->table = rung_use_table(view->host, out->use);
   out->section = rung_host_array(view->host, out->capacity, sizeof *out->section);

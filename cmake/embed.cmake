@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# Texts as a C file. Run as a script: -DOUT=file.c -DFILES=a.cu,b.cu; defines rung_cuda_units (backends/cuda/device.h).
+string(REPLACE "," ";" files "${FILES}")
+set(body "")
+set(list "")
+set(count 0)
+foreach(file IN LISTS files)
+  get_filename_component(name "${file}" NAME_WE)
+  file(READ "${file}" hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(APPEND body "static const unsigned char text_${name}[] = {${bytes}0};\n")
+  string(APPEND list "    {\"${name}\", text_${name}},\n")
+  math(EXPR count "${count} + 1")
+endforeach()
+file(WRITE "${OUT}" "/* Made by cmake/embed.cmake. */\n#include \"backends/cuda/device.h\"\n${body}const rung_cuda_unit rung_cuda_units[] = {\n${list}};\nconst size_t rung_cuda_unit_count = ${count};\n")

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The CUDA device on a machine that has a GPU, a C compiler, CMake, and Python with numpy: cuda.sh test | bench [FOLDER]
+# Builds in build/cuda; the report is printed, logs and models lie in FOLDER (build/cuda/report).
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$root/build/cuda
+out=${2:-$build/report}
+mkdir -p "$out"
+export RUNG_CUDA_CACHE="${RUNG_CUDA_CACHE:-$build/kernels}"
+cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRUNG_SHARED=OFF -DRUNG_EXAMPLES=OFF -DRUNG_INSTALL=OFF \
+  > "$out/build.log" 2>&1 &&
+  cmake --build "$build" -j "$(nproc)" --target rung_tool test_cuda_compile test_cuda_ops test_cuda_model \
+    >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
+failed=0
+case "${1:-}" in
+  test)
+    for test in ops/test_cuda_compile models/test_cuda_model ops/test_cuda_ops; do
+      log=$out/$(basename $test).log
+      timeout 180 "$build/tests/$test" > "$log" 2>&1
+      code=$?
+      [ $code -eq 0 ] || [ $code -eq 77 ] || failed=1
+      echo "$test: exit $code"
+      tail -3 "$log"
+    done
+    ;;
+  bench)
+    for model in smollm2:q4_k smollm2:f16 llama7:q4_k llama7:q8_0 llama7:f16; do
+      file=$out/${model%:*}-${model#*:}.gguf
+      [ -f "$file" ] || python3 "$root/scripts/cuda_model.py" "${model%:*}" "${model#*:}" "$file" || failed=1
+      echo "$model"
+      timeout 90 "$build/rung" bench -q --device cuda -m "$file" -p 512,2048 -n 128 --repeat 3 | grep tok || failed=1
+    done
+    ;;
+  *)
+    echo "usage: cuda.sh test | bench [FOLDER]"
+    exit 2
+    ;;
+esac
+exit $failed

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * One GPU: its context, the one stream on which everything happens in order, its memory, compiled modules. */
+#ifndef RUNG_CUDA_DEVICE_H
+#define RUNG_CUDA_DEVICE_H
+
+#include "backends/cuda/driver.h"
+#include "base/hash.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "target/target.h"
+
+enum { RUNG_CUDA_RING = 1 << 20 }; /* bytes of pinned memory that small copies go through */
+
+/* What a kernel that refuses its operands leaves, in memory that both sides see: the first refusal of a run. */
+typedef struct rung_cuda_refusal {
+  int32_t set;
+  int32_t kind; /* RUNG_CUDA_REFUSES_* (kernels/common.cuh) */
+  int64_t value, limit;
+} rung_cuda_refusal;
+enum { RUNG_CUDA_REFUSES_INDEX = 1, RUNG_CUDA_REFUSES_ROWS = 2 };
+
+typedef struct rung_cuda_module {
+  struct rung_cuda_module *next;
+  rung_hash key;
+  void *module;
+} rung_cuda_module;
+
+typedef struct rung_cuda_kernel rung_cuda_kernel;
+typedef struct rung_cuda {
+  rung_host *host;
+  rung_cu_driver driver;
+  rung_cu_compiler compiler;
+  int device;    /* ordinal */
+  void *context; /* the device's primary one */
+  void *stream;
+  int processors, chip; /* 90 for compute capability 9.0 */
+  int shared_limit;
+  char level[24];
+  rung_mutex lock; /* of all that follows, and of the stream */
+  rung_far far;
+  size_t page;
+  uint8_t *ring; /* pinned */
+  size_t ring_at;
+  int failed; /* the first result that was not 0 */
+  const char *failed_in;
+  rung_cuda_module *module;
+  rung_target target;
+  const rung_kernel **kernel; /* what target.kernel points at */
+  size_t kernels, listed;     /* places, and how many are taken */
+  rung_cuda_kernel *plain;    /* rows that run on the host, one for each op that can */
+  size_t plains;
+  rung_cuda_kernel *region; /* rows of generated kernels, one for each op that can be in one */
+  size_t regions;
+  char *names; /* of both, in turn */
+} rung_cuda;
+
+/* Makes the device's context the thread's, and takes the lock; and back. */
+void rung_cuda_enter(rung_cuda *self, void **out_before);
+void rung_cuda_leave(rung_cuda *self, void *before);
+/* Remembers a result that is not 0; true for 0. Under the lock. */
+bool rung_cuda_ok(rung_cuda *self, int result, const char *what);
+/* What was remembered, as a status. */
+rung_status rung_cuda_failed(rung_cuda *self, rung_error *error);
+const char *rung_cuda_text(const rung_cuda *self, int result);
+
+/* memory.c */
+rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error);
+void rung_cuda_memory_close(rung_cuda *self);
+
+/* compile.c: a function of a unit of kernels/, with lines of text in front of it. Compiled when it is not there. */
+rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text *front, const char *const *entry,
+                              int entries, void **out_function, rung_error *error);
+/* Only the text to machine code, for a chip; the code is the caller's (rung_host_free, class host). */
+rung_status rung_cuda_compile_text(rung_host *host, const rung_cu_compiler *compiler, int chip, const char *name,
+                                   const char *text, rung_error *error, uint8_t **out_code, size_t *out_bytes);
+void rung_cuda_modules_close(rung_cuda *self);
+
+/* The texts of kernels/, embedded when the library is built (generated). */
+typedef struct rung_cuda_unit {
+  const char *name;
+  const unsigned char *text; /* terminated by 0 */
+} rung_cuda_unit;
+extern const rung_cuda_unit rung_cuda_units[];
+extern const size_t rung_cuda_unit_count;
+const char *rung_cuda_unit_text(const char *name); /* NULL if there is none */
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * Finding NVIDIA's driver and run-time compiler. */
+#include "backends/cuda/driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/library.h"
+
+typedef struct symbol {
+  const char *name;
+  size_t at; /* of the pointer in the table */
+} symbol;
+
+static const symbol driver_symbols[] = {
+#define DRIVER(name, symbol, parameters) {symbol, offsetof(rung_cu_driver, name)},
+#define COMPILER(name, symbol, parameters)
+#include "backends/cuda/symbols.def"
+#undef DRIVER
+#undef COMPILER
+};
+static const symbol compiler_symbols[] = {
+#define DRIVER(name, symbol, parameters)
+#define COMPILER(name, symbol, parameters) {symbol, offsetof(rung_cu_compiler, name)},
+#include "backends/cuda/symbols.def"
+#undef DRIVER
+#undef COMPILER
+};
+
+static rung_status fill(void *library, const char *what, const symbol *list, size_t count, void *table,
+                        rung_error *error) {
+  for (size_t i = 0; i < count; i++) {
+    void *address = rung_library_symbol(library, list[i].name);
+    if (!address)
+      return rung_fail(error, RUNG_UNSUPPORTED, "cuda: %s has no %s; it is too old, CUDA 12.4 or later is needed", what,
+                       list[i].name);
+    memcpy((uint8_t *)table + list[i].at, &address, sizeof address);
+  }
+  return RUNG_OK;
+}
+
+rung_status rung_cu_driver_open(rung_cu_driver *driver, rung_error *error) {
+  static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
+  *driver = (rung_cu_driver){.library = rung_library_open(names)};
+  if (!driver->library)
+    return rung_fail(error, RUNG_UNSUPPORTED, "cuda: NVIDIA's driver (libcuda.so.1) is not on this machine");
+  return fill(driver->library, "libcuda", driver_symbols, RUNG_COUNT(driver_symbols), driver, error);
+}
+
+rung_status rung_cu_compiler_open(rung_cu_compiler *compiler, rung_error *error) {
+  const char *given = getenv("RUNG_NVRTC");
+  const char *const own[] = {given, NULL};
+  static const char *const names[] = {"libnvrtc.so.13",
+                                      "libnvrtc.so.12",
+                                      "libnvrtc.so",
+                                      "/usr/local/cuda/lib64/libnvrtc.so",
+                                      "/usr/local/cuda/lib/libnvrtc.so",
+                                      "/usr/local/cuda-13.0/lib64/libnvrtc.so",
+                                      "/usr/local/cuda-13.0/lib/libnvrtc.so",
+                                      NULL};
+  *compiler = (rung_cu_compiler){.library = rung_library_open(given && *given ? own : names)};
+  if (!compiler->library)
+    return rung_fail(error, RUNG_UNSUPPORTED,
+                     "cuda: the run-time compiler (libnvrtc) is not found; RUNG_NVRTC can name its file");
+  return fill(compiler->library, "libnvrtc", compiler_symbols, RUNG_COUNT(compiler_symbols), compiler, error);
+}

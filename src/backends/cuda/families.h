@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * The tables of kernel rows that registry.c lists. */
+#ifndef RUNG_CUDA_FAMILIES_H
+#define RUNG_CUDA_FAMILIES_H
+
+#include "backends/cuda/kernel.h"
+
+extern const rung_cuda_family rung_cuda_family_move;
+extern const rung_cuda_family rung_cuda_family_kv;
+extern const rung_cuda_family rung_cuda_family_reduce;
+extern const rung_cuda_family rung_cuda_family_matmul;
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * Inside the CUDA backend: kernel rows, what they prepare once per plan, and the launches that a step consists of.
+ *
+ * A row names a unit (kernels/<unit>.cu) and its functions. Once per plan and variant its unit is compiled, with lines
+ * that the row writes in front of it (types and constants of the step), or with nothing but these lines where the text
+ * is generated. At each run the row turns resolved operands into launches; a launch is a function, a grid and one
+ * struct of parameters by value. Launches that are equal, byte for byte, to those of a run before are replayed as one
+ * captured graph. */
+#ifndef RUNG_CUDA_KERNEL_H
+#define RUNG_CUDA_KERNEL_H
+
+#include "backends/cuda/device.h"
+#include "plan/backend.h"
+
+enum { RUNG_CUDA_FUNCTIONS = 4, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 2 };
+
+/* What a step of a plan has prepared; lives in the image's arena. */
+typedef struct rung_cuda_prepared {
+  const rung_cuda_kernel *kernel;
+  const rung_step *step;
+  void *function[RUNG_CUDA_FUNCTIONS];
+  const void *own; /* the row's */
+  bool absorbed;   /* a neighbour's kernel does this step, too (join.c) */
+} rung_cuda_prepared;
+
+typedef struct rung_cuda_prepare {
+  rung_cuda *device;
+  rung_arena *arena; /* lives as long as the plan's image */
+  const rung_plan *plan;
+  const rung_step *step;
+  rung_cuda_prepared *prepared;
+  rung_error *error;
+} rung_cuda_prepare;
+
+/* One launch in a list; its parameters follow, rounded up to 8 bytes. */
+typedef struct rung_cuda_launch {
+  void *function;
+  uint32_t grid[3], threads, shared, bytes;
+} rung_cuda_launch;
+
+/* What a row sees when its step runs. */
+typedef struct rung_cuda_step {
+  const rung_cuda *device;
+  const rung_args *args;
+  const rung_run *run;
+  uint32_t index; /* of the step */
+  const rung_cuda_prepared *prepared;
+  uint64_t refusal;                                      /* device address of the run's rung_cuda_refusal */
+  uint64_t (*table)(void *kept, const rung_kv_view *kv); /* the block table of a state on the device; 0: identity */
+  void *kept;
+  struct rung_cuda_list *list;
+} rung_cuda_step;
+
+/* Appends a launch of prepared->function[which]. A grid of 0 is nothing. */
+rung_status rung_cuda_emit(const rung_cuda_step *step, int which, int64_t x, int64_t y, int64_t z, uint32_t threads,
+                           uint32_t shared, const void *parameters, size_t bytes);
+
+struct rung_cuda_kernel {
+  rung_kernel row;                               /* first: every rung_kernel of this target is one of these */
+  const char *unit;                              /* NULL: the step runs on the host, by the op's reference */
+  const char *function[RUNG_CUDA_FUNCTIONS + 1]; /* terminated by NULL */
+  /* Lines in front of the unit's text, and prepared->own. NULL: none. */
+  rung_status (*prepare)(const rung_cuda_prepare *in, rung_text *front);
+  rung_status (*launch)(const rung_cuda_step *step);
+};
+
+typedef struct rung_cuda_family {
+  const char *name;
+  const rung_cuda_kernel *row;
+  size_t rows;
+} rung_cuda_family;
+/* Plainest first; NULL past the end (registry.c). */
+const rung_cuda_family *rung_cuda_family_at(size_t index);
+
+/* ---- operands as kernels get them (kernels/common.cuh has the same structs) */
+typedef struct rung_cuda_operand {
+  uint64_t base;
+  int64_t extent[RUNG_MAX_RANK], stride[RUNG_MAX_RANK];
+  int32_t rank, type;
+} rung_cuda_operand;
+rung_cuda_operand rung_cuda_operand_of(const rung_operand *o);
+typedef struct rung_cuda_kv {
+  uint64_t base, table; /* table 0: block b of slot s is s * ring + b % ring */
+  int64_t block_bytes, layer_offset, window, capacity;
+  int32_t type, kv_heads, key_dim, value_dim, ring, slots;
+} rung_cuda_kv;
+rung_cuda_kv rung_cuda_kv_of(const rung_cuda_step *step, const rung_kv_view *kv);
+
+/* The type of floating-point numbers that kernels compute in: f32, f16, bf16. */
+static inline bool rung_cuda_is_float(int type) {
+  return type == RUNG_TYPE_F32 || type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16;
+}
+static inline int64_t rung_cuda_blocks(int64_t n, int64_t per, int64_t most) {
+  const int64_t blocks = (n + per - 1) / per;
+  return blocks < most ? blocks : most;
+}
+
+/* ---- kv.c, for join.c */
+typedef struct rung_cuda_append_params {
+  rung_cuda_kv kv;
+  rung_cuda_operand k, v;
+  uint64_t offsets, slot, past, refused;
+  int64_t rows, sequences;
+  int32_t offsets_type, slot_type, past_type, pad;
+} rung_cuda_append_params;
+rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step);
+rung_status rung_cuda_prepare_rope(const rung_cuda_prepare *in, rung_text *front);
+rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front);
+rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out);
+
+/* ---- join.c: neighbouring steps that one kernel does. Asked for every step once all are prepared. */
+rung_status rung_cuda_join(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
+                           uint32_t step, rung_error *error);
+/* cuda.c: fills prepared->function, after kernel and step are set. */
+rung_status rung_cuda_prepare_kernel(const rung_cuda_prepare *in);
+
+/* ---- host.c: steps without a kernel */
+rung_status rung_cuda_run_host(rung_cuda *self, const rung_op *op, const rung_args *args);
+
+/* ---- keys and values: [kv_heads][64][key_dim], then [kv_heads][64][value_dim], in the state's type */
+size_t rung_cuda_kv_block_bytes(rung_type type, int32_t kv_heads, int32_t key_dim, int32_t value_dim);
+void rung_cuda_kv_read_row(const rung_kv_view *kv, int32_t slot, int64_t position, float *out);
+void rung_cuda_kv_write_row(const rung_kv_view *kv, int32_t slot, int64_t position, const float *row);
+
+#endif

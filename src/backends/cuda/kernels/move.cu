@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// Moving elements: copies and casts of any strides, gather, positions, iota, concat.
+
+struct copy_params {
+  operand in, out; // of one shape
+};
+// Numbers from one type to another, as the cast op rounds them.
+__device__ void convert(const void *from, int ft, i64 i, void *to, int tt, i64 o) {
+  if (ft == tt) {
+    switch (bytes_of(ft)) {
+      case 1: ((u8 *)to)[o] = ((const u8 *)from)[i]; break;
+      case 2: ((u16 *)to)[o] = ((const u16 *)from)[i]; break;
+      case 4: ((u32 *)to)[o] = ((const u32 *)from)[i]; break;
+      default: ((u64 *)to)[o] = ((const u64 *)from)[i]; break;
+    }
+    return;
+  }
+  const double v = load_double(from, ft, i);
+  store_double(to, tt, o, v);
+}
+extern "C" __global__ void copy(const __grid_constant__ copy_params p) {
+  GO();
+  WAIT();
+  const i64 n = count_of(p.out);
+  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+    convert(p.in.base, p.in.type, offset_of(p.in, i), p.out.base, p.out.type, offset_of(p.out, i));
+}
+
+// out[before, index, behind] = in[before, indices[index], behind]; all dense but for the outer stride of `in`.
+struct gather_params {
+  const u8 *in;
+  const u8 *index;
+  u8 *out;
+  refusal *refused;
+  i64 before, rows, behind, limit, count, unit; // unit: bytes of an element; behind: elements
+  i32 index_type;
+};
+extern "C" __global__ void gather(const __grid_constant__ gather_params p) {
+  GO();
+  WAIT();
+  const i64 bytes = p.behind * p.unit;
+  for (i64 r = blockIdx.x; r < p.before * p.rows; r += gridDim.x) {
+    const i64 b = r / p.rows, k = r % p.rows, given = load_int(p.index, p.index_type, k);
+    const i64 at = given < 0 ? given + p.limit : given;
+    if (at < 0 || at >= p.limit) {
+      if (threadIdx.x == 0) refuse(p.refused, 1, given, p.limit);
+      continue;
+    }
+    const u8 *from = p.in + (b * p.limit + at) * bytes;
+    u8 *to = p.out + r * bytes;
+    if ((((u64)from | (u64)to | (u64)bytes) & 3) == 0)
+      for (i64 i = threadIdx.x; i < bytes / 4; i += blockDim.x) ((u32 *)to)[i] = ((const u32 *)from)[i];
+    else
+      for (i64 i = threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
+  }
+}
+
+struct positions_params {
+  const u8 *offsets, *past;
+  i32 *out;
+  i64 rows, sequences;
+  i32 offsets_type, past_type; // past NULL: zeros
+};
+extern "C" __global__ void positions(const __grid_constant__ positions_params p) {
+  GO();
+  WAIT();
+  const i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (row >= p.rows) return;
+  i64 low = 0, high = p.sequences; // the last sequence that begins at or before the row
+  while (low < high) {
+    const i64 middle = (low + high) / 2;
+    if (load_int(p.offsets, p.offsets_type, middle + 1) <= row)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const i64 past = p.past && low < p.sequences ? load_int(p.past, p.past_type, low) : 0;
+  p.out[row] = (i32)(past + row - load_int(p.offsets, p.offsets_type, low));
+}
+
+struct iota_params {
+  u8 *out;
+  i64 count, extent, inner;
+  i32 type;
+};
+extern "C" __global__ void iota(const __grid_constant__ iota_params p) {
+  GO();
+  WAIT();
+  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < p.count; i += (i64)gridDim.x * blockDim.x) {
+    const i64 v = i / p.inner % p.extent;
+    if (is_float(p.type))
+      store_double(p.out, p.type, i, (double)v);
+    else
+      store_int(p.out, p.type, i, v);
+  }
+}

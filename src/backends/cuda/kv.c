@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ * Rows for keys and values: rope, append, attention over a state. */
+#include <math.h>
+#include <stdio.h>
+
+#include "backends/cuda/families.h"
+#include "ops/attrs.h"
+#include "ops/op_table.h"
+
+enum { WHY_BYTES = 120, MOST_PAIRS = 512, SPLITS = 8, FEW_ROWS = 33 };
+
+static bool refuse(char *why, const char *text) {
+  if (why) snprintf(why, WHY_BYTES, "%s", text);
+  return false;
+}
+static bool are_floats(const rung_match *match, uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; i++)
+    if (!rung_cuda_is_float(match->in[i]->type)) return false;
+  return true;
+}
+static uint64_t address(const rung_operand *o) { return (uint64_t)(uintptr_t)o->base; }
+
+/* ---- rope */
+
+static bool fits_rope(const rung_match *match, char *why) {
+  const rung_rope_attrs *attrs = match->node->attrs;
+  int64_t dim;
+  if (!are_floats(match, 0, 1) || !rung_cuda_is_float(match->out[0].type))
+    return refuse(why, "x is not f32, f16 or bf16");
+  if (match->n_in > 2 && match->in[2]->type > RUNG_TYPE_F64) return refuse(why, "factors are no plain floats");
+  if (!rung_dims_is_constant(match->graph->dims, match->in[0]->extent[2], &dim))
+    return refuse(why, "heads of open extent");
+  const int64_t dims = attrs->dims ? attrs->dims : dim;
+  return (dims >= 2 && dims <= 2 * MOST_PAIRS) || refuse(why, "heads are too wide, or nothing turns");
+}
+
+rung_status rung_cuda_prepare_rope(const rung_cuda_prepare *in, rung_text *front) {
+  const rung_rope_attrs *attrs = in->step->attrs;
+  const rung_ref *x = &in->plan->ref[in->step->in];
+  int64_t dim = 0;
+  rung_dims_is_constant(in->plan->dims, x->extent[2], &dim);
+  const int64_t dims = attrs->dims ? attrs->dims : dim;
+  rung_text_printf(front, "#define DIMS %lld\n#define HALF %d\n#define MAGNITUDE ((float)", (long long)dims,
+                   attrs->mode == RUNG_ROPE_HALF);
+  rung_text_double(front, attrs->magnitude);
+  rung_text_puts(front, ")\n__constant__ double turns[DIMS / 2] = {");
+  for (int64_t i = 0; i < dims / 2; i++) {
+    rung_text_puts(front, i ? ", " : "");
+    rung_text_double(front, pow(attrs->base, -2.0 * (double)i / (double)dims) * attrs->scale);
+  }
+  rung_text_puts(front, "};\n");
+  return RUNG_OK;
+}
+
+typedef struct rope_params {
+  rung_cuda_operand x, y;
+  uint64_t positions, factors;
+  int64_t position_stride, factor_stride;
+  int32_t position_type, factor_type;
+} rope_params;
+
+static rung_status launch_rope(const rung_cuda_step *step) {
+  const rung_args *args = step->args;
+  const rung_rope_attrs *attrs = args->attrs;
+  const rung_operand *x = &args->in[0];
+  const bool factors = args->n_in > 2;
+  const rope_params p = {.x = rung_cuda_operand_of(x),
+                         .y = rung_cuda_operand_of(&args->out[0]),
+                         .positions = address(&args->in[1]),
+                         .factors = factors ? address(&args->in[2]) : 0,
+                         .position_stride = args->in[1].stride[0],
+                         .factor_stride = factors ? args->in[2].stride[0] : 0,
+                         .position_type = args->in[1].type,
+                         .factor_type = factors ? args->in[2].type : 0};
+  const int64_t dims = attrs->dims ? attrs->dims : x->extent[2];
+  const int64_t count = x->extent[0] * x->extent[1] * (x->extent[2] - dims / 2);
+  return rung_cuda_emit(step, 0, rung_cuda_blocks(count, 128, (int64_t)step->device->processors * 32), 1, 1, 128, 0, &p,
+                        sizeof p);
+}
+
+/* ---- append */
+
+static bool fits_append(const rung_match *match, char *why) {
+  return (rung_cuda_is_float(match->in[0]->type) && are_floats(match, 1, 3)) ||
+         refuse(why, "keys and values are not f32, f16 or bf16");
+}
+
+rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step) {
+  const rung_operand *in = step->args->in;
+  return (rung_cuda_append_params){.kv = rung_cuda_kv_of(step, step->args->out[0].kv),
+                                   .k = rung_cuda_operand_of(&in[1]),
+                                   .v = rung_cuda_operand_of(&in[2]),
+                                   .offsets = address(&in[3]),
+                                   .slot = address(&in[4]),
+                                   .past = address(&in[5]),
+                                   .refused = step->refusal,
+                                   .rows = in[1].extent[0],
+                                   .sequences = in[4].extent[0],
+                                   .offsets_type = in[3].type,
+                                   .slot_type = in[4].type,
+                                   .past_type = in[5].type};
+}
+
+static rung_status launch_append(const rung_cuda_step *step) {
+  const rung_cuda_append_params p = rung_cuda_append_params_of(step);
+  return rung_cuda_emit(step, 0, p.rows, 2 * (int64_t)p.kv.kv_heads, 1, 64, 0, &p, sizeof p);
+}
+
+/* ---- attention over a state */
+
+typedef struct attend_shape {
+  int64_t key_dim, value_dim, heads, kv_heads;
+} attend_shape;
+
+static bool shape_of(const rung_dims *dims, const rung_dim *q, const rung_dim *state, attend_shape *out) {
+  return rung_dims_is_constant(dims, q[1], &out->heads) && rung_dims_is_constant(dims, state[0], &out->kv_heads) &&
+         rung_dims_is_constant(dims, state[1], &out->key_dim) && rung_dims_is_constant(dims, state[2], &out->value_dim);
+}
+
+static int64_t shared_bytes(int64_t group, int64_t value_dim) { return 5 * 4 * group * (2 + value_dim); }
+
+static bool fits_attend(const rung_match *match, char *why) {
+  attend_shape s;
+  if (!rung_cuda_is_float(match->in[1]->type) || !are_floats(match, 0, 1) || !rung_cuda_is_float(match->out[0].type))
+    return refuse(why, "q, keys or values are not f32, f16 or bf16");
+  if (!shape_of(match->graph->dims, match->in[0]->extent, match->in[1]->extent, &s))
+    return refuse(why, "heads of open extent");
+  const int64_t group = s.heads / s.kv_heads, widest = s.key_dim > s.value_dim ? s.key_dim : s.value_dim;
+  if (widest > 512 || group * ((widest + 31) / 32) > 64 || shared_bytes(group, s.value_dim) > 48 * 1024)
+    return refuse(why, "heads are too wide for one block");
+  return true;
+}
+
+typedef struct attend_own {
+  attend_shape shape;
+  bool split;
+} attend_own;
+
+rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front) {
+  const rung_ref *q = &in->plan->ref[in->step->in], *state = q + 1;
+  const rung_value_type *type = &in->plan->state[in->plan->root[state->root].index].type;
+  attend_own *own = rung_arena_alloc(in->arena, sizeof *own);
+  if (!own) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare attention");
+  shape_of(in->plan->dims, q->extent, type->extent, &own->shape);
+  rung_text_printf(front,
+                   "#define KEY_DIM %lld\n#define VALUE_DIM %lld\n#define GROUP %lld\n#define KV_HEADS %lld\n"
+                   "#define KV_TYPE %d\n",
+                   (long long)own->shape.key_dim, (long long)own->shape.value_dim,
+                   (long long)(own->shape.heads / own->shape.kv_heads), (long long)own->shape.kv_heads, type->type);
+  own->split = in->device->chip >= 90;
+  in->prepared->own = own;
+  return RUNG_OK;
+}
+
+typedef struct attend_params {
+  rung_cuda_kv kv;
+  rung_cuda_operand q, y;
+  uint64_t offsets, slot, past, refused;
+  int64_t rows, sequences, window;
+  float scale, soft_cap;
+  int32_t offsets_type, slot_type, past_type, pad;
+} attend_params;
+
+rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out) {
+  const attend_own *own = step->args->prepared;
+  const rung_attention_kv_attrs *attrs = step->args->attrs;
+  const rung_operand *in = step->args->in;
+  const attend_params p = {.kv = rung_cuda_kv_of(step, in[1].kv),
+                           .q = rung_cuda_operand_of(&in[0]),
+                           .y = rung_cuda_operand_of(out),
+                           .offsets = address(&in[2]),
+                           .slot = address(&in[3]),
+                           .past = address(&in[4]),
+                           .refused = step->refusal,
+                           .rows = in[0].extent[0],
+                           .sequences = in[3].extent[0],
+                           .window = attrs->window,
+                           .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->shape.key_dim)),
+                           .soft_cap = (float)attrs->soft_cap,
+                           .offsets_type = in[2].type,
+                           .slot_type = in[3].type,
+                           .past_type = in[4].type};
+  if (in[1].kv->window && (attrs->window == 0 || attrs->window > in[1].kv->window))
+    return rung_fail(step->args->error, RUNG_INVALID_ARGUMENT,
+                     "attention_kv: window %lld of a state that keeps %lld positions", (long long)attrs->window,
+                     (long long)in[1].kv->window);
+  const uint32_t shared = (uint32_t)shared_bytes(own->shape.heads / own->shape.kv_heads, own->shape.value_dim);
+  if (own->split && p.rows < FEW_ROWS)
+    return rung_cuda_emit(step, 1, p.rows * SPLITS, own->shape.kv_heads, 1, 128, shared, &p, sizeof p);
+  return rung_cuda_emit(step, 0, p.rows, own->shape.kv_heads, 1, 128, shared, &p, sizeof p);
+}
+
+static rung_status launch_attend(const rung_cuda_step *step) {
+  return rung_cuda_launch_attend_to(step, &step->args->out[0]);
+}
+
+/* ---- rows */
+
+#define ROW(name_, op_, unit_, fits_, prepare_, launch_, ...)                              \
+  {                                                                                        \
+    .row = {.name = name_,                                                                 \
+            .op = &rung_op_##op_,                                                          \
+            .in_type = {RUNG_ANY_TYPE},                                                    \
+            .n_in_type = 1,                                                                \
+            .out_type = {RUNG_ANY_TYPE},                                                   \
+            .n_out_type = 1,                                                               \
+            .in_strides = RUNG_STRIDES_ANY,                                                \
+            .out_strides = RUNG_STRIDES_ANY,                                               \
+            .guard_role = -1,                                                              \
+            .fits = fits_},                                                                \
+    .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
+  }
+
+static const rung_cuda_kernel rows[] = {
+    ROW("rope_pairs", rope, "kv", fits_rope, rung_cuda_prepare_rope, launch_rope, "rope"),
+    ROW("append_rows", append, "kv", fits_append, NULL, launch_append, "append"),
+    ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_prepare_attend, launch_attend, "attend",
+        "attend_split"),
+};
+const rung_cuda_family rung_cuda_family_kv = {"kv", rows, RUNG_COUNT(rows)};

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * Rows for products: with weights (few rows of x, many), with anything else. */
+#include "backends/cuda/matmul.h"
+
+#include <stdio.h>
+
+#include "backends/cuda/families.h"
+#include "ops/attrs.h"
+#include "ops/op_table.h"
+
+enum { WHY_BYTES = 120, FEW = 9, A8_CODE = RUNG_TYPE_A8 };
+
+static const uint8_t block_types[] = {RUNG_TYPE_Q4_0, RUNG_TYPE_Q4_1, RUNG_TYPE_Q5_0,   RUNG_TYPE_Q5_1,
+                                      RUNG_TYPE_Q8_0, RUNG_TYPE_Q2_K, RUNG_TYPE_Q3_K,   RUNG_TYPE_Q4_K,
+                                      RUNG_TYPE_Q5_K, RUNG_TYPE_Q6_K, RUNG_TYPE_IQ4_NL, RUNG_TYPE_IQ4_XS};
+
+bool rung_cuda_multiplies_a8(rung_type type) {
+  for (size_t i = 0; i < RUNG_COUNT(block_types); i++)
+    if (block_types[i] == type) return true;
+  return false;
+}
+
+bool rung_cuda_reads_weight(int type, uint16_t layout) {
+  if (layout) return layout == RUNG_CUDA_TILES && type == RUNG_TYPE_Q4_K;
+  return rung_cuda_is_float(type) || rung_cuda_multiplies_a8((rung_type)type);
+}
+
+void rung_cuda_put_weights(int type, uint16_t layout, rung_text *front) {
+  rung_text_printf(front, "#define W_TYPE %d\n#define W_LAYOUT %d\n", type, layout);
+  rung_text_puts(front, rung_cuda_unit_text("weights"));
+}
+
+/* ---- with weights */
+
+static bool refuse(char *why, const char *text) {
+  if (why) snprintf(why, WHY_BYTES, "%s", text);
+  return false;
+}
+
+static bool fits_weight(const rung_match *match, char *why) {
+  const rung_value_type *a = match->in[0], *b = match->in[1];
+  if (match->node->op == &rung_op_matmul && !((const rung_matmul_attrs *)match->node->attrs)->transpose_b)
+    return refuse(why, "the second operand is not transposed");
+  if (match->node->op == &rung_op_grouped_matmul && ((const rung_grouped_matmul_attrs *)match->node->attrs)->interleave)
+    return refuse(why, "members lie in turn");
+  int64_t k;
+  if (b->rank != 2 || b->kind != RUNG_VALUE_TENSOR) return refuse(why, "the second operand is no matrix");
+  if (!rung_cuda_reads_weight(b->type, b->layout)) return refuse(why, "no kernel reads that type of weight");
+  if (a->type == RUNG_TYPE_A8 ? !rung_cuda_multiplies_a8(b->type) : !rung_cuda_is_float(a->type))
+    return refuse(why, "no kernel multiplies these types");
+  if (!rung_dims_is_constant(match->graph->dims, a->extent[a->rank - 1], &k) || k < 32 || k % 32)
+    return refuse(why, "K is no multiple of 32");
+  for (uint32_t i = 0; i < match->n_out; i++)
+    if (!rung_cuda_is_float(match->out[i].type)) return refuse(why, "the result is not f32, f16 or bf16");
+  return true;
+}
+
+typedef struct product_own {
+  int rows_a_warp;
+  bool tiles, split, exact;
+} product_own;
+
+static rung_status prepare_product(const rung_cuda_prepare *in, rung_text *front, bool few) {
+  const rung_ref *a = &in->plan->ref[in->step->in], *b = a + 1;
+  product_own *own = rung_arena_alloc(in->arena, sizeof *own);
+  if (!own) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
+  const bool a8 = a->type == RUNG_TYPE_A8, narrow = b->type == RUNG_TYPE_F16 || b->type == RUNG_TYPE_BF16;
+  *own = (product_own){.rows_a_warp = a8 && b->type != RUNG_TYPE_Q8_0 ? 2 : 1,
+                       .tiles = a8 && b->layout == RUNG_CUDA_TILES,
+                       .split = !a8 && narrow,
+                       .exact = !a8 && !narrow};
+  rung_text_printf(front, "#define X_TYPE %d\n#define ROWS_A_WARP %d\n#define SPLIT %d\n", a8 ? A8_CODE : a->type,
+                   own->rows_a_warp, own->split);
+  rung_cuda_put_weights(b->type, b->layout, front);
+  in->prepared->own = own;
+  (void)few;
+  return RUNG_OK;
+}
+static rung_status prepare_few(const rung_cuda_prepare *in, rung_text *front) {
+  return prepare_product(in, front, true);
+}
+static rung_status prepare_many(const rung_cuda_prepare *in, rung_text *front) {
+  return prepare_product(in, front, false);
+}
+
+/* As kernels have it. */
+typedef struct matmul_params {
+  uint64_t x, w, y;
+  int64_t m, n, k, ldx, ldy;
+  int32_t y_type, pad;
+} matmul_params;
+
+static rung_status product_params(const rung_cuda_step *step, matmul_params *out) {
+  const rung_args *args = step->args;
+  const rung_operand *a = &args->in[0], *b = &args->in[1], *y = &args->out[0];
+  const int64_t k = a->extent[a->rank - 1];
+  int64_t m = 1;
+  for (int i = 0; i < a->rank - 1; i++) m *= a->extent[i];
+  *out = (matmul_params){.x = (uint64_t)(uintptr_t)a->base,
+                         .w = (uint64_t)(uintptr_t)b->base,
+                         .y = (uint64_t)(uintptr_t)y->base,
+                         .m = m,
+                         .n = b->extent[0],
+                         .k = k,
+                         .ldx = a->type == RUNG_TYPE_A8 ? k / 32 : k,
+                         .ldy = y->stride[y->rank - 2],
+                         .y_type = y->type};
+  if (m && k && out->n && (out->x % 16 || out->w % 16))
+    return rung_fail(args->error, RUNG_INTERNAL, "cuda: %s: an operand is not aligned to 16 bytes",
+                     step->prepared->kernel->row.name);
+  return RUNG_OK;
+}
+
+static rung_status launch_few(const rung_cuda_step *step) {
+  const product_own *own = step->args->prepared;
+  matmul_params p;
+  RUNG_TRY(product_params(step, &p));
+  const int64_t batches = p.m == 1 ? 1 : (p.m + 3) / 4;
+  if (own->tiles) return rung_cuda_emit(step, p.m == 1 ? 2 : 3, (p.n + 15) / 16, batches, 1, 256, 0, &p, sizeof p);
+  const int64_t rows = 4 * own->rows_a_warp;
+  return rung_cuda_emit(step, p.m == 1 ? 0 : 1, (p.n + rows - 1) / rows, batches, 1, 128, 0, &p, sizeof p);
+}
+
+static rung_status launch_many(const rung_cuda_step *step) {
+  const product_own *own = step->args->prepared;
+  matmul_params p;
+  RUNG_TRY(product_params(step, &p));
+  if (own->exact) return rung_cuda_emit(step, 1, (p.n + 63) / 64, (p.m + 63) / 64, 1, 256, 0, &p, sizeof p);
+  return rung_cuda_emit(step, 0, (p.n + 127) / 128, (p.m + 127) / 128, 1, 256, 0, &p, sizeof p);
+}
+
+/* ---- any floats */
+
+typedef struct any_params {
+  uint64_t a, b, y;
+  int64_t m, n, k, batches;
+  int64_t a_m, a_k, b_n, b_k, y_m, y_n;
+  int32_t rank, a_type, b_type, y_type;
+  int64_t extent[6], a_lead[6], b_lead[6], y_lead[6];
+} any_params;
+
+static bool fits_any(const rung_match *match, char *why) {
+  for (uint32_t i = 0; i < 2; i++)
+    if (match->in[i]->type > RUNG_TYPE_F64 || match->in[i]->layout)
+      return refuse(why, "an operand is not of plain floats");
+  return match->out[0].type <= RUNG_TYPE_F64 || refuse(why, "the result is not of plain floats");
+}
+
+static rung_status launch_any(const rung_cuda_step *step) {
+  const rung_args *args = step->args;
+  const rung_operand *a = &args->in[0], *b = &args->in[1], *y = &args->out[0];
+  const bool turned = ((const rung_matmul_attrs *)args->attrs)->transpose_b;
+  const int bn = b->rank - (turned ? 2 : 1), bk = b->rank - (turned ? 1 : 2);
+  any_params p = {.a = (uint64_t)(uintptr_t)a->base,
+                  .b = (uint64_t)(uintptr_t)b->base,
+                  .y = (uint64_t)(uintptr_t)y->base,
+                  .m = a->extent[a->rank - 2],
+                  .n = b->extent[bn],
+                  .k = a->extent[a->rank - 1],
+                  .batches = 1,
+                  .a_m = a->stride[a->rank - 2],
+                  .a_k = a->stride[a->rank - 1],
+                  .b_n = b->stride[bn],
+                  .b_k = b->stride[bk],
+                  .y_m = y->stride[y->rank - 2],
+                  .y_n = y->stride[y->rank - 1],
+                  .rank = y->rank - 2,
+                  .a_type = a->type,
+                  .b_type = b->type,
+                  .y_type = y->type};
+  for (int d = 0; d < y->rank - 2; d++) {
+    const int of_a = d - (y->rank - a->rank), of_b = d - (y->rank - b->rank);
+    p.extent[d] = y->extent[d];
+    p.batches *= y->extent[d];
+    p.a_lead[d] = of_a < 0 || a->extent[of_a] == 1 ? 0 : a->stride[of_a];
+    p.b_lead[d] = of_b < 0 || b->extent[of_b] == 1 ? 0 : b->stride[of_b];
+    p.y_lead[d] = y->stride[d];
+  }
+  const bool wide = a->type == RUNG_TYPE_F64 || b->type == RUNG_TYPE_F64 || y->type == RUNG_TYPE_F64;
+  return rung_cuda_emit(step, wide ? 1 : 0, (p.n + 15) / 16, (p.m + 15) / 16, p.batches < 32768 ? p.batches : 32768,
+                        256, 0, &p, sizeof p);
+}
+
+/* ---- rows of weights by index */
+
+typedef struct rows_params {
+  uint64_t w, index, out, refused;
+  int64_t rows, limit, k;
+  int32_t index_type, pad;
+} rows_params;
+
+static bool fits_rows(const rung_match *match, char *why) {
+  const rung_value_type *x = match->in[0];
+  const int64_t axis = ((const rung_gather_attrs *)match->node->attrs)->axis;
+  if (x->rank != 2 || (axis != 0 && axis != -2)) return refuse(why, "rows of matrices only");
+  return (rung_cuda_multiplies_a8(x->type) && rung_cuda_reads_weight(x->type, x->layout)) ||
+         refuse(why, "no kernel reads that type of weight");
+}
+
+static rung_status prepare_rows(const rung_cuda_prepare *in, rung_text *front) {
+  const rung_ref *x = &in->plan->ref[in->step->in];
+  rung_cuda_put_weights(x->type, x->layout, front);
+  return RUNG_OK;
+}
+
+static rung_status launch_rows(const rung_cuda_step *step) {
+  const rung_operand *x = &step->args->in[0], *index = &step->args->in[1], *y = &step->args->out[0];
+  const rows_params p = {.w = (uint64_t)(uintptr_t)x->base,
+                         .index = (uint64_t)(uintptr_t)index->base,
+                         .out = (uint64_t)(uintptr_t)y->base,
+                         .refused = step->refusal,
+                         .rows = rung_operand_count(index),
+                         .limit = x->extent[0],
+                         .k = x->extent[1],
+                         .index_type = index->type};
+  const int64_t threads = p.k / 32 >= 128 ? 128 : 32;
+  return rung_cuda_emit(step, 0, rung_cuda_blocks(p.rows, 1, 65536), 1, 1, (uint32_t)threads, 0, &p, sizeof p);
+}
+
+/* ---- rows */
+
+#define WEIGHT(name_, op_, unit_, lo, hi, prepare_, launch_, ...)                          \
+  {                                                                                        \
+    .row = {.name = name_,                                                                 \
+            .op = &rung_op_##op_,                                                          \
+            .in_type = {RUNG_ANY_TYPE, RUNG_ANY_TYPE},                                     \
+            .n_in_type = 2,                                                                \
+            .out_type = {RUNG_ANY_TYPE},                                                   \
+            .n_out_type = 1,                                                               \
+            .in_layout = {0, RUNG_ANY_LAYOUT},                                             \
+            .in_strides = RUNG_STRIDES_DENSE,                                              \
+            .out_strides = RUNG_STRIDES_ROWS,                                              \
+            .guard_role = (hi) ? 0 : -1,                                                   \
+            .guard_lo = lo,                                                                \
+            .guard_hi = hi,                                                                \
+            .fits = fits_weight},                                                          \
+    .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
+  }
+
+static const rung_cuda_kernel rows[] = {
+    {.row = {.name = "product_any",
+             .op = &rung_op_matmul,
+             .in_type = {RUNG_ANY_TYPE},
+             .n_in_type = 1,
+             .out_type = {RUNG_ANY_TYPE},
+             .n_out_type = 1,
+             .in_strides = RUNG_STRIDES_ANY,
+             .out_strides = RUNG_STRIDES_ANY,
+             .guard_role = -1,
+             .fits = fits_any},
+     .unit = "product",
+     .function = {"product_f32", "product_f64", NULL},
+     .launch = launch_any},
+    WEIGHT("gemm_weights", matmul, "gemm", 0, 0, prepare_many, launch_many, "gemm_f16", "gemm_f32"),
+    WEIGHT("gemv_weights", matmul, "matmul", 0, FEW, prepare_few, launch_few, "gemv_1", "gemv_4", "gemv_tile_1",
+           "gemv_tile_4"),
+    WEIGHT("gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, prepare_many, launch_many, "gemm_f16", "gemm_f32"),
+    WEIGHT("gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, prepare_few, launch_few, "gemv_1", "gemv_4",
+           "gemv_tile_1", "gemv_tile_4"),
+    {.row = {.name = "gather_weight_rows",
+             .op = &rung_op_gather,
+             .in_type = {RUNG_ANY_TYPE, RUNG_ANY_TYPE},
+             .n_in_type = 2,
+             .out_type = {RUNG_TYPE_F32},
+             .n_out_type = 1,
+             .in_layout = {RUNG_ANY_LAYOUT, 0},
+             .in_strides = RUNG_STRIDES_DENSE,
+             .out_strides = RUNG_STRIDES_DENSE,
+             .guard_role = -1,
+             .fits = fits_rows},
+     .unit = "rows",
+     .function = {"gather_rows", NULL},
+     .prepare = prepare_rows,
+     .launch = launch_rows},
+};
+const rung_cuda_family rung_cuda_family_matmul = {"matmul", rows, RUNG_COUNT(rows)};

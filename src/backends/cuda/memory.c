@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ * The GPU's memory as the rest of the library sees it (base/far.h): pages that are mapped one by one into reserved
+ * addresses, and copies on the device's one stream. */
+#include "backends/cuda/device.h"
+
+enum { LARGE = 256 << 10 }; /* bytes of a copy that does not go through the ring */
+
+static void wait_all(rung_cuda *self) {
+  rung_cuda_ok(self, self->driver.stream_wait(self->stream), "waiting");
+  self->ring_at = 0;
+}
+
+static void *far_alloc(void *self_, size_t bytes) {
+  rung_cuda *self = self_;
+  uint64_t address = 0;
+  void *before;
+  rung_cuda_enter(self, &before);
+  if (self->driver.alloc(&address, bytes)) address = 0;
+  if (address) rung_cuda_ok(self, self->driver.fill(address, 0, bytes, self->stream), "filling");
+  rung_cuda_leave(self, before);
+  return (void *)(uintptr_t)address;
+}
+
+static void far_free(void *self_, void *p, size_t bytes) {
+  rung_cuda *self = self_;
+  (void)bytes;
+  void *before;
+  rung_cuda_enter(self, &before);
+  wait_all(self);
+  rung_cuda_ok(self, self->driver.free((uint64_t)(uintptr_t)p), "freeing");
+  rung_cuda_leave(self, before);
+}
+
+static void *far_reserve(void *self_, size_t bytes) {
+  rung_cuda *self = self_;
+  uint64_t address = 0;
+  void *before;
+  rung_cuda_enter(self, &before);
+  if (self->driver.reserve(&address, bytes, 0, 0, 0)) address = 0;
+  rung_cuda_leave(self, before);
+  return (void *)(uintptr_t)address;
+}
+
+static rung_cu_page_kind page_kind(const rung_cuda *self) {
+  return (rung_cu_page_kind){.type = 1, .location = 1, .device = self->device};
+}
+
+static bool map_page(rung_cuda *self, uint64_t at) {
+  const rung_cu_page_kind kind = page_kind(self);
+  uint64_t page;
+  if (self->driver.page_create(&page, self->page, &kind, 0)) return false;
+  const bool mapped = self->driver.map(at, self->page, 0, page, 0) == 0;
+  /* The mapping keeps the page: it goes with it. */
+  self->driver.page_release(page);
+  return mapped;
+}
+
+/* Each page alone, so that any of them can be taken away again. */
+static bool far_commit(void *self_, void *p, size_t bytes) {
+  rung_cuda *self = self_;
+  const uint64_t first = (uint64_t)(uintptr_t)p;
+  const rung_cu_access access = {.location = 1, .device = self->device, .flags = 3};
+  void *before;
+  size_t done = 0;
+  rung_cuda_enter(self, &before);
+  while (done < bytes && map_page(self, first + done)) done += self->page;
+  bool all = done == bytes;
+  if (all) all = self->driver.set_access(first, bytes, &access, 1) == 0;
+  if (all)
+    rung_cuda_ok(self, self->driver.fill(first, 0, bytes, self->stream), "filling");
+  else
+    for (size_t at = 0; at < done; at += self->page) self->driver.unmap(first + at, self->page);
+  rung_cuda_leave(self, before);
+  return all;
+}
+
+static void unmap_pages(rung_cuda *self, uint64_t first, size_t bytes, bool all) {
+  for (size_t at = 0; at < bytes; at += self->page) {
+    const int result = self->driver.unmap(first + at, self->page);
+    if (all) rung_cuda_ok(self, result, "unmapping");
+  }
+}
+
+static void far_decommit(void *self_, void *p, size_t bytes) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  wait_all(self);
+  unmap_pages(self, (uint64_t)(uintptr_t)p, bytes, true);
+  rung_cuda_leave(self, before);
+}
+
+static void far_release(void *self_, void *p, size_t bytes) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  wait_all(self);
+  unmap_pages(self, (uint64_t)(uintptr_t)p, bytes, false); /* those that are mapped */
+  rung_cuda_ok(self, self->driver.unreserve((uint64_t)(uintptr_t)p, bytes), "giving addresses back");
+  rung_cuda_leave(self, before);
+}
+
+/* ---- copies */
+
+/* Room in the ring; once round, all that is in it has to have been copied. */
+static uint8_t *ring_room(rung_cuda *self, size_t bytes) {
+  const size_t room = (bytes + 63) / 64 * 64;
+  if (self->ring_at + room > RUNG_CUDA_RING) wait_all(self);
+  uint8_t *p = self->ring + self->ring_at;
+  self->ring_at += room;
+  return p;
+}
+
+static void far_write(void *self_, void *to, const void *from, size_t bytes) {
+  rung_cuda *self = self_;
+  const uint64_t at = (uint64_t)(uintptr_t)to;
+  void *before;
+  rung_cuda_enter(self, &before);
+  if (bytes <= LARGE) {
+    uint8_t *here = ring_room(self, bytes);
+    memcpy(here, from, bytes);
+    rung_cuda_ok(self, self->driver.to_device(at, here, bytes, self->stream), "copying to the device");
+  } else {
+    rung_cuda_ok(self, self->driver.to_device(at, from, bytes, self->stream), "copying to the device");
+    wait_all(self);
+  }
+  rung_cuda_leave(self, before);
+}
+
+static void far_read(void *self_, void *to, const void *from, size_t bytes) {
+  rung_cuda *self = self_;
+  const uint64_t at = (uint64_t)(uintptr_t)from;
+  void *before;
+  rung_cuda_enter(self, &before);
+  if (bytes <= LARGE) {
+    uint8_t *here = ring_room(self, bytes);
+    rung_cuda_ok(self, self->driver.to_host(here, at, bytes, self->stream), "copying from the device");
+    wait_all(self);
+    memcpy(to, here, bytes);
+  } else {
+    rung_cuda_ok(self, self->driver.to_host(to, at, bytes, self->stream), "copying from the device");
+    wait_all(self);
+  }
+  rung_cuda_leave(self, before);
+}
+
+static void far_copy(void *self_, void *to, const void *from, size_t bytes) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  rung_cuda_ok(self, self->driver.on_device((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from, bytes, self->stream),
+               "copying on the device");
+  rung_cuda_leave(self, before);
+}
+
+static void far_zero(void *self_, void *to, size_t bytes) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  rung_cuda_ok(self, self->driver.fill((uint64_t)(uintptr_t)to, 0, bytes, self->stream), "filling");
+  rung_cuda_leave(self, before);
+}
+
+static rung_status far_check(void *self_, rung_error *error) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  wait_all(self);
+  const rung_status status = rung_cuda_failed(self, error);
+  rung_cuda_leave(self, before);
+  return status;
+}
+
+rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error) {
+  const rung_cu_page_kind kind = page_kind(self);
+  int result = self->driver.page_size(&self->page, &kind, 0);
+  void *ring = NULL;
+  if (!result) result = self->driver.host_alloc(&ring, RUNG_CUDA_RING, RUNG_CU_HOST_MAPPED);
+  self->ring = ring;
+  if (result) return rung_fail(error, RUNG_SYSTEM, "cuda: pinned memory and pages: %s", rung_cuda_text(self, result));
+  self->far = (rung_far){.self = self,
+                         .page = self->page,
+                         .alloc = far_alloc,
+                         .free = far_free,
+                         .reserve = far_reserve,
+                         .commit = far_commit,
+                         .decommit = far_decommit,
+                         .release = far_release,
+                         .write = far_write,
+                         .read = far_read,
+                         .copy = far_copy,
+                         .zero = far_zero,
+                         .check = far_check};
+  return RUNG_OK;
+}
+
+void rung_cuda_memory_close(rung_cuda *self) {
+  if (self->ring) self->driver.host_free(self->ring);
+  self->ring = NULL;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * Rows for reductions, softmax, argmax and argmin. */
+#include <stdio.h>
+
+#include "backends/cuda/families.h"
+#include "ops/attrs.h"
+#include "ops/op_table.h"
+#include "ops/reference.h"
+#include "ops/shape.h"
+
+enum { WHY_BYTES = 120 };
+
+static bool refuse(char *why, const char *text) {
+  if (why) snprintf(why, WHY_BYTES, "%s", text);
+  return false;
+}
+
+/* ---- reductions of floats; integers are the host's */
+
+static const rung_op *const kinds[] = {&rung_op_reduce_sum,        &rung_op_reduce_mean,       &rung_op_reduce_prod,
+                                       &rung_op_reduce_max,        &rung_op_reduce_min,        &rung_op_reduce_l1,
+                                       &rung_op_reduce_l2,         &rung_op_reduce_sum_square, &rung_op_reduce_log_sum,
+                                       &rung_op_reduce_log_sum_exp};
+
+static bool fits_reduce(const rung_match *match, char *why) {
+  const rung_value_type *x = match->in[0];
+  return (x->type <= RUNG_TYPE_F64 && !x->layout && match->out[0].type <= RUNG_TYPE_F64) ||
+         refuse(why, "not of plain floats");
+}
+
+static rung_status prepare_reduce(const rung_cuda_prepare *in, rung_text *front) {
+  for (size_t i = 0; i < RUNG_COUNT(kinds); i++)
+    if (kinds[i] == in->step->op) rung_text_printf(front, "#define KIND %d\n", (int)i);
+  return RUNG_OK;
+}
+
+typedef struct reduce_params {
+  rung_cuda_operand kept, reduced;
+  uint64_t in, out;
+  int64_t results;
+  int32_t in_type, out_type;
+} reduce_params;
+
+static rung_status launch_reduce(const rung_cuda_step *step) {
+  const rung_reduce_attrs *attrs = step->args->attrs;
+  const rung_operand *x = &step->args->in[0], *y = &step->args->out[0];
+  bool goes[RUNG_MAX_RANK] = {false};
+  for (int a = 0; a < x->rank; a++) goes[a] = attrs->axes.count == 0;
+  for (int i = 0; i < attrs->axes.count; i++) goes[rung_axis_of(attrs->axes.value[i], x->rank)] = true;
+  reduce_params p = {.in = (uint64_t)(uintptr_t)x->base,
+                     .out = (uint64_t)(uintptr_t)y->base,
+                     .results = rung_operand_count(y),
+                     .in_type = x->type,
+                     .out_type = y->type};
+  for (int a = 0; a < x->rank; a++) {
+    rung_cuda_operand *o = goes[a] ? &p.reduced : &p.kept;
+    o->extent[o->rank] = x->extent[a];
+    o->stride[o->rank++] = x->stride[a];
+  }
+  return rung_cuda_emit(step, 0, rung_cuda_blocks(p.results, 1, 65536), 1, 1, 128, 0, &p, sizeof p);
+}
+
+/* ---- along one axis */
+
+/* The operand without axis `along`. */
+static rung_cuda_operand without(const rung_operand *o, int along) {
+  rung_cuda_operand out = {.base = (uint64_t)(uintptr_t)o->base, .type = o->type};
+  for (int a = 0; a < o->rank; a++) {
+    if (a == along) continue;
+    out.extent[out.rank] = o->extent[a];
+    out.stride[out.rank++] = o->stride[a];
+  }
+  return out;
+}
+static int64_t lanes_of(const rung_operand *o, int along) {
+  int64_t n = 1;
+  for (int a = 0; a < o->rank; a++) n *= a == along ? 1 : o->extent[a];
+  return n;
+}
+
+typedef struct softmax_params {
+  rung_cuda_operand in, out;
+  int64_t lanes, n, in_step, out_step;
+  int32_t logarithm, pad;
+} softmax_params;
+
+static bool fits_softmax(const rung_match *match, char *why) {
+  return (rung_cuda_is_float(match->in[0]->type) && rung_cuda_is_float(match->out[0].type)) ||
+         refuse(why, "not f32, f16 or bf16");
+}
+
+static rung_status launch_softmax(const rung_cuda_step *step) {
+  const rung_operand *x = &step->args->in[0], *y = &step->args->out[0];
+  const int along = rung_axis_of(((const rung_axis_attrs *)step->args->attrs)->axis, x->rank);
+  const softmax_params p = {.in = without(x, along),
+                            .out = without(y, along),
+                            .lanes = lanes_of(x, along),
+                            .n = x->extent[along],
+                            .in_step = x->stride[along],
+                            .out_step = y->stride[along],
+                            .logarithm = step->prepared->step->op == &rung_op_log_softmax};
+  if (!p.n) return RUNG_OK;
+  return rung_cuda_emit(step, 0, rung_cuda_blocks(p.lanes, 1, 65536), 1, 1, p.n > 128 ? 256 : 32, 0, &p, sizeof p);
+}
+
+typedef struct choose_params {
+  rung_cuda_operand in;
+  uint64_t out;
+  int64_t lanes, n, step;
+  int32_t smallest, last;
+} choose_params;
+
+static bool fits_choose(const rung_match *match, char *why) {
+  return match->in[0]->type <= RUNG_TYPE_F64 || refuse(why, "not of floats");
+}
+
+static rung_status launch_choose(const rung_cuda_step *step) {
+  const rung_arg_attrs *attrs = step->args->attrs;
+  const rung_operand *x = &step->args->in[0];
+  const int along = rung_axis_of(attrs->axis, x->rank);
+  const choose_params p = {.in = without(x, along),
+                           .out = (uint64_t)(uintptr_t)step->args->out[0].base,
+                           .lanes = lanes_of(x, along),
+                           .n = x->extent[along],
+                           .step = x->stride[along],
+                           .smallest = step->prepared->step->op == &rung_op_argmin,
+                           .last = attrs->last};
+  return rung_cuda_emit(step, 0, rung_cuda_blocks(p.lanes, 1, 65536), 1, 1, 256, 0, &p, sizeof p);
+}
+
+/* ---- rows. Results are written dense. */
+
+#define ROW(name_, op_, fits_, prepare_, function_, launch_)                                \
+  {                                                                                         \
+    .row = {.name = name_,                                                                  \
+            .op = &rung_op_##op_,                                                           \
+            .in_type = {RUNG_ANY_TYPE},                                                     \
+            .n_in_type = 1,                                                                 \
+            .out_type = {RUNG_ANY_TYPE},                                                    \
+            .n_out_type = 1,                                                                \
+            .in_strides = RUNG_STRIDES_ANY,                                                 \
+            .out_strides = RUNG_STRIDES_DENSE,                                              \
+            .guard_role = -1,                                                               \
+            .fits = fits_},                                                                 \
+    .unit = "reduce", .function = {function_, NULL}, .prepare = prepare_, .launch = launch_ \
+  }
+#define REDUCE(op) ROW("reduce_" #op, reduce_##op, fits_reduce, prepare_reduce, "reduce", launch_reduce)
+
+static const rung_cuda_kernel rows[] = {
+    REDUCE(sum),
+    REDUCE(mean),
+    REDUCE(prod),
+    REDUCE(max),
+    REDUCE(min),
+    REDUCE(l1),
+    REDUCE(l2),
+    REDUCE(sum_square),
+    REDUCE(log_sum),
+    REDUCE(log_sum_exp),
+    ROW("softmax_lanes", softmax, fits_softmax, NULL, "softmax", launch_softmax),
+    ROW("log_softmax_lanes", log_softmax, fits_softmax, NULL, "softmax", launch_softmax),
+    ROW("choose_largest", argmax, fits_choose, NULL, "choose", launch_choose),
+    ROW("choose_smallest", argmin, fits_choose, NULL, "choose", launch_choose),
+};
+const rung_cuda_family rung_cuda_family_reduce = {"reduce", rows, RUNG_COUNT(rows)};
