@@ -56,6 +56,9 @@ static bool wants_huge(rung_memory_class class_) {
   return class_ == RUNG_MEMORY_packed || class_ == RUNG_MEMORY_weights;
 }
 
+/* Keys and values grow page by page, and only what is committed as a whole becomes a large page: none is taken ahead. */
+static bool gains_by_huge(rung_memory_class class_) { return wants_huge(class_) || class_ == RUNG_MEMORY_state; }
+
 static size_t whole_pages(const rung_host *host, size_t bytes) {
   const size_t page = rung_host_page(host);
   return ((bytes ? bytes : (size_t)1) + page - 1) & ~(page - 1);
@@ -129,7 +132,7 @@ rung_status rung_region_init_far(rung_region *region, rung_host *host, const run
       region->page_bits =
           (uint32_t *)rung_host_alloc(host, RUNG_MEMORY_host, bits_bytes(region->reserved / page), sizeof(uint64_t));
     if (region->page_bits && !far)
-      rung_system_advise_pages(rung_host_allocator(host), region->base, region->reserved, wants_huge(class_));
+      rung_system_advise_pages(rung_host_allocator(host), region->base, region->reserved, gains_by_huge(class_));
     if (!region->page_bits)
       status = rung_fail(error, RUNG_OUT_OF_MEMORY, "region: %zu bytes of addresses could not be reserved",
                          region->reserved);
