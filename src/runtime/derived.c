@@ -82,8 +82,14 @@ static rung_status find_value(const rung_sources *sources, const rung_plan *plan
 /* ---- weights in place */
 
 /* A mapped page that is touched brings its neighbours, up to 2 MiB of them, into the process. So what is small is
- * copied, and its pages can go with all others; large weights stay where they lie. */
+ * copied, and its pages can go with all others; large weights stay where they lie, if kernels can read them there. */
 enum { SMALL_WEIGHT = 64 << 10 };
+
+/* Kernels read numbers at multiples of their size; protobuf puts them at any address. Blocks lie well in GGUF files. */
+static bool lies_well(const rung_tensor_value *value) {
+  const rung_type_row *row = rung_type_get(value->entry->type);
+  return (uintptr_t)value->data % (row->block == 1 ? row->bytes : 8) == 0;
+}
 
 static void pinned_destroy(rung_derived *derived, rung_pinned *p) {
   const rung_tensor_entry *entry = p->value->entry;
@@ -106,7 +112,8 @@ static rung_status pin(rung_derived *derived, rung_tensor_value *value, const ru
   if (far) {
     status = rung_far_place(derived->host, far, RUNG_MEMORY_weights, value->data, entry->bytes, error, &p->copy);
     p->far = far;
-  } else if (entry->bytes <= SMALL_WEIGHT && rung_tensor_value_can_let_go(derived->weights, value)) {
+  } else if (!lies_well(value) ||
+             (entry->bytes <= SMALL_WEIGHT && rung_tensor_value_can_let_go(derived->weights, value))) {
     p->copy = rung_host_alloc_raw(derived->host, RUNG_MEMORY_weights, entry->bytes, 64);
     if (p->copy)
       memcpy(p->copy, value->data, entry->bytes);
