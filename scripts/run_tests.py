@@ -133,7 +133,8 @@ def group_isa(counts, limit):
     # The release group ran at the processor's best level. Real models are left to it: arithmetic is under test here.
     if build(counts, "ci", "release", limit):
         for level in ("base", "avx2", "avx512"):
-            ctest(counts, "release", limit, ["-L", "^(ops|golden|cts|models)$", "-LE", "^long$"],
+            ctest(counts, "release", limit,
+                  ["-L", "^(ops|golden|cts|models)$", "-LE", "^long$", "-E", "^test_cuda_compile$"],
                   {"RUNG_MAX_ISA": level, "RUNG_SLOW": "1"}, f"-{level}")
 
 
