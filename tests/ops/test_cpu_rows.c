@@ -185,7 +185,7 @@ static void check_case(const op_case *c, bool stated, int nan_operand, int64_t n
 /* Extents above 1 exchanged for others, each the same everywhere. Some ops refuse some of them. */
 static void check_other_extents(const op_case *stated) {
   static const int64_t choice[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 257, 1024, 1025, 2048};
-  for (int turn = 0; turn < 8; turn++) {
+  for (int turn = 0; turn < (test_slow() ? 3 : 8); turn++) {
     op_case c = *stated;
     int64_t from[16], to[16], total[CASE_OPERANDS];
     int n = 0;

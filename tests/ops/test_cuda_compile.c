@@ -22,9 +22,12 @@ static void compile(int chip, const char *name, const rung_text *front, const ch
   rung_text_puts(&all, rung_cuda_unit_text("common"));
   if (front && front->data) rung_text_add(&all, front->data, front->length);
   if (unit) rung_text_puts(&all, rung_cuda_unit_text(unit));
-  const rung_status status = rung_cuda_compile_text(host, &compiler, chip, name, all.data, &error, &code, &bytes);
-  test_state.checks++;
-  if (status) TEST_FAIL_("%s for chip %d: %s", name, chip, error.message);
+  /* Under sanitizers what makes the texts is under test; the compiler is not ours. */
+  if (!test_slow() || compiled % 8 == 0) {
+    const rung_status status = rung_cuda_compile_text(host, &compiler, chip, name, all.data, &error, &code, &bytes);
+    test_state.checks++;
+    if (status) TEST_FAIL_("%s for chip %d: %s", name, chip, error.message);
+  }
   if (code) rung_host_free(host, RUNG_MEMORY_host, code, bytes);
   rung_text_finish(&all);
   compiled++;
