@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: MIT
 # Each file of examples/ is a program that sees only the public headers; each of bench/ may look inside.
 rung_glob(example_sources "examples/*.c")
+find_package(PNG QUIET)
+if(NOT PNG_FOUND)
+  message(STATUS "rung: WITHOUT libpng: the example ocr is not built")
+  list(FILTER example_sources EXCLUDE REGEX "/ocr\\.c$")
+endif()
 foreach(file IN LISTS example_sources)
   get_filename_component(name "${file}" NAME_WE)
   add_executable(example_${name} "${file}")
   rung_compile_options(example_${name})
   rung_link_options(example_${name})
   target_link_libraries(example_${name} PRIVATE rung::rung m)
+  if(name STREQUAL "ocr")
+    target_link_libraries(example_${name} PRIVATE PNG::PNG)
+  endif()
   set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name}
                                                    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
 endforeach()

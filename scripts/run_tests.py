@@ -28,7 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 JOBS = os.cpu_count() or 2
 FUZZ_SECONDS = int(os.environ.get("RUNG_FUZZ_SECONDS", "60"))
-MODELS = ("smollm2", "gemma3", "minilm", "llama-cpp-src")  # what tests/models and tests/cli read: one that cannot be had is a failure
+# What tests/models and tests/cli read: one that cannot be had is a failure.
+MODELS = ("smollm2", "gemma3", "minilm", "llama-cpp-src", "silero-vad", "magika", "magika-labels", "ppocr-det", "ppocr-rec",
+          "kokoro", "kokoro-voice")
 RESULT = re.compile(r"^\s*\d+/\d+ Test\s+#\d+: (\S+) \.*[\w ]*?(?:\*\*\*)?(Passed|Failed|Skipped|Not Run|Timeout|Exception)", re.M)
 
 

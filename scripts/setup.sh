@@ -32,6 +32,7 @@ need libpcre2-dev header_pcre2
 need libjansson-dev header jansson.h
 need libutf8proc-dev header utf8proc.h
 if [ "${1:-}" = test ]; then
+  need libpng-dev header png.h
   need g++ command -v c++
   need clang command -v clang
   need libclang-rt-dev clang_runtime

@@ -4,6 +4,7 @@
  *   status.h tensor.h host.h source.h   status codes, element types, allocator and log, where bytes come from
  *   graph.h ops.h                       stating a model by hand or as text
  *   weights.h                           stores of named tensors
+ *   onnx.h                              ONNX models as graphs
  *   compile.h program.h state.h         templates, programs, contexts, memory that outlives a run
  *   cache.h                             programs kept by size: exact cache, template entries, ladder
  *   model.h                             language models from files: tokens, prompts, generation
@@ -21,6 +22,7 @@
 #include <rung/graph.h>
 #include <rung/host.h>
 #include <rung/model.h>
+#include <rung/onnx.h>
 #include <rung/ops.h>
 #include <rung/program.h>
 #include <rung/source.h>

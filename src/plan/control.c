@@ -84,11 +84,6 @@ static rung_status plan_branch(rung_planner *p, rung_scope *scope, const rung_no
     else
       RUNG_TRY(rung_planner_copy(p, inner.ref[value], result[r], node->label));
   }
-  for (uint32_t i = 0; i < body->checks; i++) {
-    const uint32_t at = RUNG_PUSH(p, check);
-    if (at == RUNG_NONE) return p->status;
-    p->plan->check[at] = body->check[i];
-  }
   return RUNG_OK;
 }
 
@@ -114,7 +109,9 @@ rung_status rung_planner_if(rung_planner *p, rung_scope *scope, const rung_node 
   for (uint32_t b = 0; b < 2; b++) {
     const uint32_t first = p->plan->steps;
     RUNG_TRY(plan_branch(p, scope, node, b, capture, result));
-    p->plan->block[block + b] = (rung_block){first, p->plan->steps};
+    rung_block made;
+    RUNG_TRY(rung_planner_block(p, node->body[b], first, &made));
+    p->plan->block[block + b] = made;
   }
   p->plan->step[step].end = p->plan->steps;
   return RUNG_OK;
@@ -224,11 +221,6 @@ static rung_status plan_body(rung_planner *p, rung_scope *scope, const rung_node
   loop->scan = p->plan->scans;
   for (uint32_t r = carried; r < node->results; r++)
     RUNG_TRY(add_scan(p, scope, node, r, inner.ref[body->output[1 + r].value], loop));
-  for (uint32_t i = 0; i < body->checks; i++) {
-    const uint32_t at = RUNG_PUSH(p, check);
-    if (at == RUNG_NONE) return p->status;
-    p->plan->check[at] = body->check[i];
-  }
   return p->status;
 }
 
@@ -254,7 +246,9 @@ rung_status rung_planner_loop(rung_planner *p, rung_scope *scope, const rung_nod
   RUNG_TRY(plan_body(p, scope, node, capture, &loop));
   p->loops--;
   p->plan->loop[at] = loop;
-  p->plan->block[block] = (rung_block){first, p->plan->steps};
+  rung_block made;
+  RUNG_TRY(rung_planner_block(p, node->body[0], first, &made));
+  p->plan->block[block] = made;
   p->plan->step[step].loop = at;
   p->plan->step[step].block = block;
   p->plan->step[step].end = p->plan->steps;

@@ -81,9 +81,11 @@ typedef struct rung_step {
   const rung_graph *body; /* fused: the region; owned by the template's graph */
 } rung_step;
 
-/* Steps of the top level or of a body: [first, end), control steps skip over their bodies through `end`. */
+/* Steps of the top level or of a body: [first, end), control steps skip over their bodies through `end`. And what must
+ * hold of extents wherever it runs: checks of plan->check. */
 typedef struct rung_block {
   uint32_t first, end;
+  uint32_t check, checks;
 } rung_block;
 
 /* The loop's own bookkeeping. Counters are kept by the runtime; iteration and condition have buffers. */
@@ -165,6 +167,7 @@ typedef struct rung_plan {
   int64_t lo[RUNG_MAX_SYMBOLS], ceiling[RUNG_MAX_SYMBOLS]; /* accepted range of every symbol */
   uint32_t ragged[3];     /* input slots of offsets, slot and past where the graph has kv states, else RUNG_NONE */
   rung_dim ragged_rows;   /* the rows that they divide */
+  rung_block whole;       /* the top level */
   uint64_t arena_bytes;   /* reserved at the ceiling */
   uint64_t scratch_bytes; /* largest step, at the ceiling */
 } rung_plan;

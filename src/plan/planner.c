@@ -477,7 +477,7 @@ static rung_status plan_outputs(rung_planner *p, rung_scope *scope) {
   return p->status;
 }
 
-static rung_status copy_checks(rung_planner *p, const rung_graph *graph) {
+static rung_status push_checks(rung_planner *p, const rung_graph *graph) {
   for (uint32_t i = 0; i < graph->checks; i++) {
     const uint32_t at = RUNG_PUSH(p, check);
     if (at == RUNG_NONE) return p->status;
@@ -486,12 +486,21 @@ static rung_status copy_checks(rung_planner *p, const rung_graph *graph) {
   return RUNG_OK;
 }
 
+rung_status rung_planner_block(rung_planner *p, const rung_graph *graph, uint32_t first, rung_block *out) {
+  const uint32_t check = p->plan->checks;
+  RUNG_TRY(push_checks(p, graph));
+  for (uint32_t i = 0; i < graph->nodes; i++) /* what is fused runs as one step of the block */
+    if (graph->node[i].op == &rung_op_fused) RUNG_TRY(push_checks(p, graph->node[i].body[0]));
+  *out = (rung_block){.first = first, .end = p->plan->steps, .check = check, .checks = p->plan->checks - check};
+  return RUNG_OK;
+}
+
 static rung_status make(rung_planner *p, const rung_graph *graph) {
   rung_scope scope;
   RUNG_TRY(rung_planner_scope(p, graph, &scope));
   RUNG_TRY(rung_planner_nodes(p, &scope));
   RUNG_TRY(plan_outputs(p, &scope));
-  RUNG_TRY(copy_checks(p, graph));
+  RUNG_TRY(rung_planner_block(p, graph, 0, &p->plan->whole));
   RUNG_TRY(rung_planner_lifetimes(p));
   RUNG_TRY(
       rung_plan_place(p->host, p->plan->buffer, p->plan->buffers, p->target->align, p->error, &p->plan->arena_bytes));

@@ -31,6 +31,8 @@ typedef struct rung_scope {
 rung_status rung_planner_fail(rung_planner *p, rung_status status, const char *format, ...) RUNG_PRINTF(3, 4);
 int64_t rung_planner_upper(rung_planner *p, rung_dim dim);
 rung_status rung_planner_scope(rung_planner *p, const rung_graph *graph, rung_scope *out_scope);
+/* The steps since `first`, with the checks of the graph that they were planned from. */
+rung_status rung_planner_block(rung_planner *p, const rung_graph *graph, uint32_t first, rung_block *out_block);
 rung_status rung_planner_nodes(rung_planner *p, rung_scope *scope);
 /* A kernel step of `op` on references, for copies. */
 rung_status rung_planner_copy(rung_planner *p, uint32_t from_ref, uint32_t to_ref, const char *label);

@@ -59,6 +59,22 @@ bool rung_context_leaves_open(rung_context *c, uint32_t s) {
   return !solve_all(c, false, symbol) && symbol[s] == RUNG_UNBOUND;
 }
 
+rung_status rung_context_check_block(rung_context *c, const rung_block *block, const rung_resolved *now, uint64_t about,
+                                     uint64_t stale) {
+  const rung_plan *plan = c->program->plan;
+  for (uint32_t i = block->check; i < block->check + block->checks; i++) {
+    const rung_dim_check *check = &plan->check[i];
+    const uint64_t symbols = plan->dims->node[check->a.id].symbols | plan->dims->node[check->b.id].symbols;
+    if ((about && !(symbols & about)) || (symbols & stale)) continue;
+    const int64_t a = now->dim[check->a.id], b = now->dim[check->b.id];
+    if (a != RUNG_UNBOUND && b != RUNG_UNBOUND && (check->at_least ? a < b : a != b))
+      return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
+                       "two extents that must %s are %" PRId64 " and %" PRId64 " (node %u)",
+                       check->at_least ? "not fall" : "agree", a, b, check->node);
+  }
+  return RUNG_OK;
+}
+
 rung_status rung_context_check_extents(rung_context *c, const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
   for (uint32_t i = 0; i < plan->inputs; i++)
@@ -76,14 +92,7 @@ rung_status rung_context_check_extents(rung_context *c, const rung_resolved *now
                        "axis %d of input \"%s\" is %" PRId64 ", the other inputs make it %" PRId64 " (%s)", a,
                        plan->input[i].name, have, want, text);
     }
-  for (uint32_t i = 0; i < plan->checks; i++) {
-    const int64_t a = now->dim[plan->check[i].a.id], b = now->dim[plan->check[i].b.id];
-    if (a != RUNG_UNBOUND && b != RUNG_UNBOUND && (plan->check[i].at_least ? a < b : a != b))
-      return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
-                       "two extents that must %s are %" PRId64 " and %" PRId64 " (node %u)",
-                       plan->check[i].at_least ? "not fall" : "agree", a, b, plan->check[i].node);
-  }
-  return RUNG_OK;
+  return rung_context_check_block(c, &plan->whole, now, 0, 0);
 }
 
 /* ---- larger buffers */

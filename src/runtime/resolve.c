@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "runtime/runtime.h"
 
 static size_t shapes_of(const rung_plan *plan) {
@@ -108,21 +109,36 @@ rung_status rung_check_binding(const rung_plan *plan, const int64_t *symbol, run
   return rung_check_open(plan->dims, symbol, "no input gives these symbols a value", error);
 }
 
+/* Pages of a buffer: [first, last]. */
+typedef struct span {
+  uint64_t first, last;
+} span;
+static bool span_before(const void *self, const void *a, const void *b) {
+  (void)self;
+  return ((const span *)a)->first < ((const span *)b)->first;
+}
+
 rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const int64_t *dim, size_t page,
                                 rung_error *error, uint64_t *out_bytes) {
-  const size_t pages = (size_t)(plan->arena_bytes / page) + 2, bytes = (pages + 63) / 64 * sizeof(uint64_t);
-  uint64_t *bits = rung_host_alloc(host, RUNG_MEMORY_host, bytes, 0);
-  if (!bits) return rung_fail(error, RUNG_OUT_OF_MEMORY, "memory report: out of memory");
+  const size_t bytes = ((size_t)plan->buffers + 1) * sizeof(span);
+  span *spans = rung_host_alloc(host, RUNG_MEMORY_host, bytes, 0);
+  if (!spans) return rung_fail(error, RUNG_OUT_OF_MEMORY, "memory report: out of memory");
+  size_t n = 0;
   for (uint32_t i = 0; i < plan->buffers; i++) {
     const int64_t size = dim[plan->buffer[i].bytes.id];
     if (size == RUNG_UNBOUND || size <= 0) continue;
-    const uint64_t last = (plan->buffer[i].offset + (uint64_t)size - 1) / page;
-    for (uint64_t p = plan->buffer[i].offset / page; p <= last; p++) bits[p / 64] |= 1ull << (p % 64);
+    const uint64_t offset = plan->buffer[i].offset;
+    spans[n++] = (span){offset / page, (offset + (uint64_t)size - 1) / page};
   }
-  uint64_t count = 0;
-  for (size_t i = 0; i < (pages + 63) / 64; i++)
-    for (uint64_t b = bits[i]; b; b &= b - 1) count++;
-  rung_host_free(host, RUNG_MEMORY_host, bits, bytes);
+  rung_sort(spans, n, sizeof *spans, span_before, NULL);
+  uint64_t count = 0, next = 0; /* next: the first page that is not counted */
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t first = spans[i].first > next ? spans[i].first : next;
+    if (spans[i].last < first) continue;
+    count += spans[i].last - first + 1;
+    next = spans[i].last + 1;
+  }
+  rung_host_free(host, RUNG_MEMORY_host, spans, bytes);
   *out_bytes = count * page;
   return RUNG_OK;
 }

@@ -6,14 +6,31 @@
 
 #include "runtime/runtime.h"
 
+/* The bodies that are running, innermost first: what they ask of extents must hold, that of others not. */
+typedef struct active {
+  const rung_block *block;
+  const struct active *outer;
+} active;
+
 typedef struct walk {
   rung_context *c;
   const rung_plan *plan;
   rung_resolved *now;
+  const active *active;
+  uint64_t stale; /* symbols whose values are those of the iteration before, or half of a change */
   rung_run run;
 } walk;
 
-static rung_status walk_block(walk *w, uint32_t first, uint32_t end);
+static rung_status walk_steps(walk *w, uint32_t first, uint32_t end);
+
+static rung_status walk_block(walk *w, const rung_block *block) {
+  const active here = {block, w->active};
+  RUNG_TRY(rung_context_check_block(w->c, block, w->now, 0, w->stale));
+  w->active = &here;
+  const rung_status status = walk_steps(w, block->first, block->end);
+  w->active = here.outer;
+  return status;
+}
 
 /* Commits buffers to what the known dims say, and points operands at their memory. */
 static rung_status refresh(walk *w) {
@@ -23,7 +40,8 @@ static rung_status refresh(walk *w) {
   return RUNG_OK;
 }
 
-static rung_status set_symbol(walk *w, uint32_t symbol, int64_t value) {
+/* Without a look at what must hold of it. */
+static rung_status change_symbol(walk *w, uint32_t symbol, int64_t value) {
   const rung_symbol *info = &w->plan->dims->symbol[symbol];
   int64_t bound = info->hi;
   if (info->bound.id && w->now->dim[info->bound.id] != RUNG_UNBOUND && w->now->dim[info->bound.id] < bound)
@@ -36,6 +54,34 @@ static rung_status set_symbol(walk *w, uint32_t symbol, int64_t value) {
   RUNG_TRY(rung_resolve(w->plan, w->now, &w->c->error));
   const rung_status status = refresh(w);
   return status ? rung_fail_prefix(&w->c->error, status, "symbol %s = %" PRId64, info->name, value) : RUNG_OK;
+}
+
+/* The symbols have their values: does everything that is asked of them hold? */
+static rung_status settle_symbols(walk *w, uint64_t symbols) {
+  w->stale &= ~symbols;
+  for (const active *a = w->active; a && symbols; a = a->outer)
+    RUNG_TRY(rung_context_check_block(w->c, a->block, w->now, symbols, w->stale));
+  return RUNG_OK;
+}
+
+static rung_status set_symbol(walk *w, uint32_t symbol, int64_t value) {
+  RUNG_TRY(change_symbol(w, symbol, value));
+  return settle_symbols(w, UINT64_C(1) << symbol);
+}
+
+/* What the steps of a body give values to. */
+static uint64_t symbols_of(const rung_plan *plan, const rung_block *block) {
+  uint64_t symbols = 0;
+  for (uint32_t s = block->first; s < block->end; s++) {
+    const rung_step *step = &plan->step[s];
+    if (step->kind == RUNG_STEP_BIND) symbols |= UINT64_C(1) << step->symbol;
+    if (step->kind != RUNG_STEP_LOOP) continue;
+    const rung_plan_loop *loop = &plan->loop[step->loop];
+    if (loop->trip_symbol != RUNG_NONE) symbols |= UINT64_C(1) << loop->trip_symbol;
+    for (uint32_t i = 0; i < loop->n_symbols; i++)
+      symbols |= UINT64_C(1) << plan->carry_symbol[loop->symbol + i].symbol;
+  }
+  return symbols;
 }
 
 int64_t rung_far_load_i64(const rung_far *far, const rung_operand *o, int64_t offset) {
@@ -72,8 +118,7 @@ static rung_status bind_step(walk *w, const rung_step *step) {
 
 static rung_status if_step(walk *w, const rung_step *step) {
   const bool yes = scalar(w, step->in) != 0;
-  const rung_block *block = &w->plan->block[step->block + (yes ? 0 : 1)];
-  return walk_block(w, block->first, block->end);
+  return walk_block(w, &w->plan->block[step->block + (yes ? 0 : 1)]);
 }
 
 /* Row-major copy between operands of equal extents and plain types; for loop bookkeeping only. */
@@ -106,7 +151,7 @@ static void hand_over(walk *w, const rung_plan_loop *loop) {
 /* Scan results grow by one slice an iteration. The result's extent is bound to what is written so far, so that exactly
  * that is committed. */
 static rung_status store_scans(walk *w, const rung_plan_loop *loop, int64_t iteration) {
-  if (loop->trip_symbol != RUNG_NONE) RUNG_TRY(set_symbol(w, loop->trip_symbol, iteration + 1));
+  if (loop->trip_symbol != RUNG_NONE) RUNG_TRY(change_symbol(w, loop->trip_symbol, iteration + 1));
   for (uint32_t i = loop->scan; i < loop->scan + loop->n_scan; i++) {
     const rung_operand *from = &w->now->operand[w->plan->scan[i].body_ref];
     rung_operand slice = w->now->operand[w->plan->scan[i].ref];
@@ -126,9 +171,13 @@ static rung_status move_symbols(walk *w, const rung_plan_loop *loop, bool start)
     value[i] = w->now->dim[start ? s->start.id : s->next.id];
     if (value[i] == RUNG_UNBOUND) return rung_fail(&w->c->error, RUNG_INTERNAL, "a carried extent has no value");
   }
+  uint64_t symbols = 0;
   for (uint32_t i = 0; i < loop->n_symbols; i++)
-    RUNG_TRY(set_symbol(w, w->plan->carry_symbol[loop->symbol + i].symbol, value[i]));
-  return RUNG_OK;
+    symbols |= UINT64_C(1) << w->plan->carry_symbol[loop->symbol + i].symbol;
+  w->stale |= symbols;
+  for (uint32_t i = 0; i < loop->n_symbols; i++)
+    RUNG_TRY(change_symbol(w, w->plan->carry_symbol[loop->symbol + i].symbol, value[i]));
+  return settle_symbols(w, symbols);
 }
 
 static rung_status loop_step(walk *w, const rung_step *step) {
@@ -136,6 +185,8 @@ static rung_status loop_step(walk *w, const rung_step *step) {
   const rung_block *block = &w->plan->block[step->block];
   const int64_t trip = scalar(w, loop->trip_ref);
   bool go = scalar(w, loop->start_ref) != 0;
+  const uint64_t own = symbols_of(w->plan, block);
+  if (loop->trip_symbol != RUNG_NONE) w->stale |= UINT64_C(1) << loop->trip_symbol;
   RUNG_TRY(move_symbols(w, loop, true));
   const int64_t room = loop->n_scan && loop->trip_symbol == RUNG_NONE
                            ? w->now->operand[w->plan->scan[loop->scan].ref].extent[0]
@@ -151,7 +202,8 @@ static rung_status loop_step(walk *w, const rung_step *step) {
       return rung_fail(&w->c->error, RUNG_CANCELLED, "cancelled in a loop");
     rung_far_store_i64(w->c->far, &w->now->operand[loop->iteration_ref], 0, iteration);
     rung_far_store_i64(w->c->far, &w->now->operand[loop->condition_in_ref], 0, go);
-    RUNG_TRY(walk_block(w, block->first, block->end));
+    w->stale |= own;
+    RUNG_TRY(walk_block(w, block));
     go = scalar(w, loop->condition_ref) != 0;
     RUNG_TRY(store_scans(w, loop, iteration));
     RUNG_TRY(move_symbols(w, loop, false));
@@ -167,7 +219,7 @@ static rung_status loop_step(walk *w, const rung_step *step) {
   return RUNG_OK;
 }
 
-static rung_status walk_block(walk *w, uint32_t first, uint32_t end) {
+static rung_status walk_steps(walk *w, uint32_t first, uint32_t end) {
   rung_device *device = w->c->template_->device;
   for (uint32_t s = first; s < end;) {
     const rung_step *step = &w->plan->step[s];
@@ -221,7 +273,8 @@ static void forward_step(void *self, const rung_step_event *event) {
 
 rung_status rung_run_steps(rung_context *c, rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
-  walk w = {.c = c, .plan = plan, .now = now};
+  const active whole = {&plan->whole, NULL};
+  walk w = {.c = c, .plan = plan, .now = now, .active = &whole};
   w.run = (rung_run){.plan = plan,
                      .dim = now->dim,
                      .operand = now->operand,
@@ -237,7 +290,7 @@ rung_status rung_run_steps(rung_context *c, rung_resolved *now) {
                      .kept = &c->kept_steps,
                      .error = &c->error};
   const uint64_t state = rung_float_state_set();
-  const rung_status status = walk_block(&w, 0, plan->steps);
+  const rung_status status = walk_steps(&w, 0, plan->steps);
   rung_float_state_restore(state);
   return status;
 }

@@ -169,6 +169,9 @@ rung_status rung_context_solve(rung_context *context, int64_t *symbol);
 /* Do inputs that fix extents, and values set, leave this symbol without a value? False on conflicts. */
 bool rung_context_leaves_open(rung_context *context, uint32_t symbol);
 rung_status rung_context_check_extents(rung_context *context, const rung_resolved *now);
+/* What a block asks of extents that are known, of those that mention a symbol of `about` (0: all) and none of `stale`. */
+rung_status rung_context_check_block(rung_context *context, const rung_block *block, const rung_resolved *now,
+                                     uint64_t about, uint64_t stale);
 /* Larger buffers: in place where the actual rows lie there as the run has them, else beside it. */
 rung_status rung_context_place(rung_context *context, const rung_resolved *now);
 rung_status rung_context_copy_inputs(rung_context *context, const rung_resolved *now);

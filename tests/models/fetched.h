@@ -13,6 +13,13 @@ static bool fetched_model(const char *name, char *out_path, size_t bytes) {
   static const char *const file[][2] = {{"smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"},
                                         {"gemma3", "gemma-3-270m-q4_k_m.gguf"},
                                         {"minilm", "all-MiniLM-L6-v2"},
+                                        {"silero-vad", "silero_vad.onnx"},
+                                        {"magika", "magika-standard_v3_3.onnx"},
+                                        {"magika-labels", "magika-standard_v3_3.json"},
+                                        {"ppocr-det", "ch_PP-OCRv4_det_infer.onnx"},
+                                        {"ppocr-rec", "ch_PP-OCRv4_rec_infer.onnx"},
+                                        {"kokoro", "kokoro-82m-int8.onnx"},
+                                        {"kokoro-voice", "kokoro-jf_alpha.npy"},
                                         {"llama-cpp-src", "llama-cpp-src"}};
   const char *cache = getenv("RUNG_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   for (size_t i = 0; i < sizeof file / sizeof *file; i++) {

@@ -128,7 +128,12 @@ static int find_input(const cli_session *s, const rung_graph *graph, const char 
     return CLI_OK;
   }
   if (nearest.best) return cli_refuse(s, CLI_USAGE, "-i: there is no input %s; did you mean %s?", name, nearest.best);
-  return cli_refuse(s, CLI_USAGE, "-i: there is no input %s", name);
+  char list[512] = "";
+  for (uint32_t i = 0; i < graph->inputs; i++) {
+    const size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", cli_node_name(input_node(graph, i)));
+  }
+  return cli_refuse(s, CLI_USAGE, "-i: there is no input %s; there %s%s", name, list[0] ? "are: " : "is none", list);
 }
 
 static int read_input(cli_session *s, const rung_graph *graph, const char *item, cli_symbols *symbols,

@@ -83,7 +83,14 @@ static int unknown_symbol(const cli_session *s, const rung_graph *graph, const c
   for (uint32_t i = 0; i < graph->dims->symbols; i++) cli_nearest_offer(&nearest, graph->dims->symbol[i].name);
   if (nearest.best)
     return cli_refuse(s, CLI_USAGE, "%s: there is no symbol %s; did you mean %s?", word(s), name, nearest.best);
-  return cli_refuse(s, CLI_USAGE, "%s: there is no symbol %s", word(s), name);
+  char list[256] = "";
+  for (uint32_t i = 0; i < graph->dims->symbols; i++) {
+    const size_t used = strlen(list);
+    if (!graph->dims->symbol[i].made)
+      snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", graph->dims->symbol[i].name);
+  }
+  return cli_refuse(s, CLI_USAGE, "%s: there is no symbol %s; there %s%s", word(s), name, list[0] ? "are: " : "is none",
+                    list);
 }
 
 static int bind_one(const cli_session *s, const rung_graph *graph, const char *item, cli_symbols *out) {

@@ -80,7 +80,8 @@ int cli_read_onnx(cli_session *s, rung_graph **out_graph, rung_weights **out_wei
   rung_text_finish(&missing);
   for (size_t i = 0; i < p->count; i++) rung_npy_close(&p->file[i]);
   free(p);
-  if (status) return cli_fail(s, CLI_ON_FILE, status == RUNG_NOT_FOUND ? RUNG_UNSUPPORTED : status, NULL);
+  if (status == RUNG_NOT_FOUND) status = RUNG_UNSUPPORTED;
+  if (status) return cli_refuse(s, cli_exit_code(CLI_ON_FILE, status), "%s: %s", s->options->model, s->error.message);
   *out_graph = model.graph;
   *out_weights = model.weights;
   status = rung_view_create(model.weights, &s->error, out_view);

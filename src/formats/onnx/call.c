@@ -63,30 +63,36 @@ int onnx_axis(onnx_call *c, int64_t axis, int rank) {
 
 /* ---- operands */
 
+enum { MOST_LOOKS = 10000 };
+
 /* The input of the model that a value comes from, for a caller that may pin it. */
 static const char *symbol_of(const rung_dims *dims, rung_dim d) {
   for (uint32_t i = 0; i < dims->symbols; i++)
     if ((dims->node[d.id].symbols >> i & 1) && !dims->symbol[i].made) return dims->symbol[i].name;
   return NULL;
 }
-static const char *root_input(const onnx_body *b, uint32_t value, int depth) {
+/* `left`: values that may still be looked at, since a value that is read twice by each of its readers is met again and
+ * again. */
+static const char *root_input(const onnx_body *b, uint32_t value, int depth, int *left) {
+  if (!value || --*left < 0) return NULL;
   const rung_node *node = rung_graph_producer(b->g, value);
   if (node->op == &rung_op_extent) return symbol_of(b->g->dims, ((const rung_extent_attrs *)node->attrs)->value);
   if (node->op == &rung_op_input) {
     if (!b->outer) return ((const rung_input_attrs *)node->attrs)->name;
     for (uint32_t i = 0; i < b->captures; i++)
-      if (b->inside[i].id == value) return root_input(b->outer, b->outside[i].id, depth + 1);
+      if (b->inside[i].id == value) return root_input(b->outer, b->outside[i].id, depth + 1, left);
     return NULL;
   }
   for (uint32_t i = 0; i < node->n_in && depth < 100; i++) {
-    const char *name = root_input(b, node->in[i], depth + 1);
+    const char *name = root_input(b, node->in[i], depth + 1, left);
     if (name) return name;
   }
   return NULL;
 }
 
 /* A single number that is an expression names its own symbol, not one that its vector also holds. */
-static const char *number_root(const onnx_call *c, uint32_t value, int depth) {
+static const char *number_root(const onnx_call *c, uint32_t value, int depth, int *left) {
+  if (!value || --*left < 0) return NULL;
   uint32_t count = 0;
   int64_t number;
   const rung_graph *g = c->g;
@@ -95,21 +101,24 @@ static const char *number_root(const onnx_call *c, uint32_t value, int depth) {
     return symbol_of(g->dims, s[0].dim);
   const rung_node *node = rung_graph_producer(g, value);
   for (uint32_t i = 0; i < node->n_in && depth < 20; i++) {
-    const char *name = number_root(c, node->in[i], depth + 1);
+    const char *name = number_root(c, node->in[i], depth + 1, left);
     if (name) return name;
   }
   return NULL;
 }
 const char *onnx_root(const onnx_call *c, rung_value v) {
-  const char *name = number_root(c, v.id, 0);
-  return name ? name : root_input(c->scope->body, v.id, 0);
+  int left = MOST_LOOKS;
+  const char *name = number_root(c, v.id, 0, &left);
+  left = MOST_LOOKS;
+  return name ? name : root_input(c->scope->body, v.id, 0, &left);
 }
 
 const onnx_constant *onnx_constant_in(onnx_call *c, uint32_t i) {
   if (onnx_failed(c) || !onnx_has(c, i)) return NULL;
   const onnx_constant *constant = onnx_constant_of(c->imp, c->scope->body, c->in[i]);
   if (constant || onnx_failed(c)) return constant;
-  const char *name = root_input(c->scope->body, c->in[i].id, 0);
+  int left = MOST_LOOKS;
+  const char *name = root_input(c->scope->body, c->in[i].id, 0, &left);
   if (name)
     onnx_refuse(c, RUNG_NOT_FOUND, "its input %u must be known when the model is opened, but depends on: %s", i, name);
   else

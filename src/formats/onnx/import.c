@@ -219,8 +219,11 @@ static rung_status import_node(onnx_scope *s, const onnx_node *node) {
   if (node->inputs > ONNX_MAX_INPUTS || node->outputs > ONNX_MAX_INPUTS)
     return onnx_fail(imp, RUNG_UNSUPPORTED, "offset %" PRIu64 ": a node has more than %d inputs or outputs", node->at,
                      ONNX_MAX_INPUTS);
+  if (++imp->nodes > ONNX_MAX_NODES)
+    return onnx_fail(imp, RUNG_UNSUPPORTED, "the model has more than %d nodes once its functions are written out",
+                     ONNX_MAX_NODES);
   c.version = version_of(s, node->domain);
-  c.in = (rung_value *)rung_arena_array(&imp->arena, (size_t)node->inputs + 1, sizeof *c.in);
+  c.in = (rung_value *)rung_arena_array(&imp->arena, (size_t)node->inputs + ONNX_NAMED_INPUTS, sizeof *c.in);
   c.out = (rung_value *)rung_arena_array(&imp->arena, (size_t)node->outputs + 8, sizeof *c.out);
   char *label = rung_arena_text(&c.g->arena, label_of(node).text, strlen(label_of(node).text));
   if (!c.in || !c.out || !label) return onnx_fail(imp, RUNG_OUT_OF_MEMORY, "no memory for a node");
@@ -324,8 +327,13 @@ static rung_status import_graph(onnx_import *imp) {
   if (!s) return imp->status;
   for (uint32_t i = 0; i < graph->tensors && !imp->status; i++)
     (void)onnx_bind_name(s, graph->tensor[i].name, onnx_tensor_value(s, &graph->tensor[i], graph->tensor[i].name));
-  for (uint32_t i = 0; i < graph->inputs && !imp->status; i++)
-    if (!own_value(s, graph->input[i].name).id) (void)import_input(s, &graph->input[i]);
+  for (uint32_t i = 0; i < graph->inputs && !imp->status; i++) {
+    const rung_value known = own_value(s, graph->input[i].name); /* an initializer is its input's value */
+    if (!known.id)
+      (void)import_input(s, &graph->input[i]);
+    else if (rung_graph_producer(imp->graph, known.id)->op == &rung_op_input)
+      return onnx_fail(imp, RUNG_CORRUPT_FILE, "two inputs are called \"%s\"", onnx_show(graph->input[i].name).text);
+  }
   RUNG_TRY(imp->status);
   RUNG_TRY(onnx_import_nodes(s, graph->node, graph->nodes));
   for (uint32_t i = 0; i < graph->outputs; i++) {
@@ -407,6 +415,22 @@ rung_status rung_onnx_open(rung_host *host, const rung_source *source, const run
   }
   rung_arena_finish(&imp.arena);
   return status;
+}
+
+rung_onnx_options rung_onnx_options_default(void) { return (rung_onnx_options){.size = sizeof(rung_onnx_options)}; }
+
+rung_status rung_onnx_read(rung_host *host, const rung_source *source, const rung_onnx_options *options,
+                           rung_error *error, rung_graph **out_graph, rung_weights **out_weights) {
+  if (!host || !source || !out_graph || !out_weights)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "onnx: a host, a source and places for the results are wanted");
+  if (options && options->size != sizeof *options)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "onnx: options.size is %zu, expected %zu", options->size,
+                     sizeof *options);
+  rung_onnx onnx;
+  RUNG_TRY(rung_onnx_open(host, source, options, NULL, error, &onnx));
+  *out_graph = onnx.graph;
+  *out_weights = onnx.weights;
+  return RUNG_OK;
 }
 
 void rung_onnx_close(rung_onnx *onnx) {

@@ -16,7 +16,14 @@ typedef struct onnx_scope onnx_scope;
 typedef struct onnx_body onnx_body;
 typedef struct onnx_call onnx_call;
 
-enum { ONNX_MAX_INPUTS = 1024, ONNX_MAX_KNOWN = 1024, ONNX_LARGEST = 65536 };
+/* NAMED_INPUTS: builders may look at so many operands, whatever a node gives; those it does not are null. */
+enum {
+  ONNX_NAMED_INPUTS = 16,
+  ONNX_MAX_INPUTS = 1024,
+  ONNX_MAX_KNOWN = 1024,
+  ONNX_LARGEST = 65536,
+  ONNX_MAX_NODES = 1 << 20
+};
 
 typedef struct onnx_row {
   const char *domain, *name;
@@ -99,7 +106,8 @@ struct onnx_import {
   uint32_t fresh;     /* counts names that are made up */
   const char *wanted; /* input whose value should have been known */
   struct onnx_external *externals;
-  int calls; /* nesting of function calls */
+  int calls;      /* nesting of function calls */
+  uint32_t nodes; /* imported so far: each call of a function and each look at a loop's body counts anew */
 };
 
 /* One node being imported. */

@@ -99,6 +99,14 @@ static rung_dim remaining(onnx_call *c, const rung_value_type *x, const rung_dim
   return rung_graph_dim(c->g, RUNG_DIM_FLOORDIV, have, want);
 }
 
+/* The bound of one extent of a result with as many elements as x. Where those can be none, it may be as large as any
+ * extent of x. */
+static rung_dim one_extent_bound(onnx_call *c, const rung_value_type *x, rung_dim total) {
+  if (!total.id || dims_of(c)->node[total.id].lo > 0) return total;
+  for (int i = 0; i < x->rank; i++) total = rung_graph_dim(c->g, RUNG_DIM_MAX, total, x->extent[i]);
+  return total;
+}
+
 /* Extents that are found at run time: 0 copies, -1 is what is left. */
 static bool run_time_shape(onnx_call *c, const rung_value_type *x, rung_dim_list *shape, bool allow_zero) {
   rung_value element[RUNG_MAX_RANK], known = rung_build_scalar(c->g, RUNG_TYPE_I64, 1);
@@ -118,7 +126,7 @@ static bool run_time_shape(onnx_call *c, const rung_value_type *x, rung_dim_list
   for (int i = 0; i < shape->count; i++) {
     const rung_value e = rung_build_where(c->g, rung_build_less(c->g, element[i], zero), rest, element[i]);
     rung_dim bound = onnx_declared(c, 0, i);
-    if (!bound.id) bound = total;
+    if (!bound.id) bound = one_extent_bound(c, x, total);
     int64_t fixed;
     if (!(is_constant(c, shape->dim[i], &fixed) && fixed > 0)) shape->dim[i] = onnx_bind(c, e, bound);
   }
