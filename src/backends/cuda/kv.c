@@ -161,6 +161,16 @@ typedef struct attend_params {
   int32_t offsets_type, slot_type, past_type, pad;
 } attend_params;
 
+rung_status rung_cuda_check_window(const rung_cuda_step *step) {
+  const rung_attention_kv_attrs *attrs = step->args->attrs;
+  const rung_kv_view *kv = step->args->in[1].kv;
+  if (kv->window && (attrs->window == 0 || attrs->window > kv->window))
+    return rung_fail(step->args->error, RUNG_INVALID_ARGUMENT,
+                     "attention_kv: window %lld of a state that keeps %lld positions", (long long)attrs->window,
+                     (long long)kv->window);
+  return RUNG_OK;
+}
+
 rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out) {
   const attend_own *own = step->args->prepared;
   const rung_attention_kv_attrs *attrs = step->args->attrs;
@@ -180,10 +190,7 @@ rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_op
                            .offsets_type = in[2].type,
                            .slot_type = in[3].type,
                            .past_type = in[4].type};
-  if (in[1].kv->window && (attrs->window == 0 || attrs->window > in[1].kv->window))
-    return rung_fail(step->args->error, RUNG_INVALID_ARGUMENT,
-                     "attention_kv: window %lld of a state that keeps %lld positions", (long long)attrs->window,
-                     (long long)in[1].kv->window);
+  RUNG_TRY(rung_cuda_check_window(step));
   const uint32_t shared = (uint32_t)shared_bytes(own->shape.heads / own->shape.kv_heads, own->shape.value_dim);
   if (own->split && p.rows < FEW_ROWS)
     return rung_cuda_emit(step, 1, p.rows * SPLITS, own->shape.kv_heads, 1, 128, shared, &p, sizeof p);
@@ -196,7 +203,7 @@ static rung_status launch_attend(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define ROW(name_, op_, unit_, fits_, prepare_, launch_, ...)                              \
+#define ROW(name_, op_, unit_, fits_, scratch_, prepare_, launch_, ...)                    \
   {                                                                                        \
     .row = {.name = name_,                                                                 \
             .op = &rung_op_##op_,                                                          \
@@ -207,14 +214,15 @@ static rung_status launch_attend(const rung_cuda_step *step) {
             .in_strides = RUNG_STRIDES_ANY,                                                \
             .out_strides = RUNG_STRIDES_ANY,                                               \
             .guard_role = -1,                                                              \
-            .fits = fits_},                                                                \
+            .fits = fits_,                                                                 \
+            .scratch = scratch_},                                                          \
     .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
   }
 
 static const rung_cuda_kernel rows[] = {
-    ROW("rope_pairs", rope, "kv", fits_rope, rung_cuda_prepare_rope, launch_rope, "rope"),
-    ROW("append_rows", append, "kv", fits_append, NULL, launch_append, "append"),
-    ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_prepare_attend, launch_attend, "attend",
+    ROW("rope_pairs", rope, "kv", fits_rope, NULL, rung_cuda_prepare_rope, launch_rope, "rope"),
+    ROW("append_rows", append, "kv", fits_append, NULL, NULL, launch_append, "append"),
+    ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_attend_scratch, rung_cuda_prepare_attend, launch_attend, "attend",
         "attend_split"),
 };
 const rung_cuda_family rung_cuda_family_kv = {"kv", rows, RUNG_COUNT(rows)};

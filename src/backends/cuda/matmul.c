@@ -21,7 +21,9 @@ bool rung_cuda_multiplies_a8(rung_type type) {
 }
 
 bool rung_cuda_reads_weight(int type, uint16_t layout) {
-  if (layout) return layout == RUNG_CUDA_TILES && type == RUNG_TYPE_Q4_K;
+  if (layout)
+    return (layout == RUNG_CUDA_TILES && type == RUNG_TYPE_Q4_K) ||
+           (layout == RUNG_CUDA_Q8_TILES && type == RUNG_TYPE_Q8_0);
   return rung_cuda_is_float(type) || rung_cuda_multiplies_a8((rung_type)type);
 }
 
@@ -65,7 +67,7 @@ static rung_status prepare_product(const rung_cuda_prepare *in, rung_text *front
   product_own *own = rung_arena_alloc(in->arena, sizeof *own);
   if (!own) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
   const bool a8 = a->type == RUNG_TYPE_A8, narrow = b->type == RUNG_TYPE_F16 || b->type == RUNG_TYPE_BF16;
-  *own = (product_own){.rows_a_warp = a8 && b->type != RUNG_TYPE_Q8_0 ? 2 : 1,
+  *own = (product_own){.rows_a_warp = a8 && (b->layout || b->type != RUNG_TYPE_Q8_0) ? 2 : 1,
                        .tiles = a8 && b->layout == RUNG_CUDA_TILES,
                        .split = !a8 && narrow,
                        .exact = !a8 && !narrow};

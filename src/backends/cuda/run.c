@@ -36,6 +36,7 @@ typedef struct kept {
   uint64_t clock, serial;
   rung_cuda_refusal *refusal; /* pinned */
   uint64_t refusal_there;
+  void *counters; /* on the device, RUNG_CUDA_COUNTERS words */
   bool failed; /* a table could not be placed */
 } kept;
 
@@ -178,6 +179,8 @@ static rung_status make_kept(rung_cuda *self, rung_error *error, kept **out) {
   if (!result) result = self->driver.host_address(&k->refusal_there, pinned, 0);
   rung_cuda_leave(self, before);
   *out = k;
+  if (!result && !(k->counters = self->far.alloc(self, RUNG_CUDA_COUNTERS * sizeof(uint32_t))))
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
   return result ? rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result))
                 : RUNG_OK;
 }
@@ -193,6 +196,7 @@ void rung_cuda_forget(void *self_, void *kept_) {
   for (int i = 0; i < TABLES; i++)
     if (k->table[i].there) self->driver.free(k->table[i].there);
   if (k->refusal) self->driver.host_free(k->refusal);
+  if (k->counters) self->driver.free((uint64_t)(uintptr_t)k->counters);
   rung_cuda_leave(self, before);
   rung_host_free(self->host, RUNG_MEMORY_host, k->list.data, k->list.capacity);
   rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
@@ -246,8 +250,21 @@ typedef struct running {
   kept *kept;
 } running;
 
+static const rung_cuda_prepared *prepared_at(const running *r, uint32_t index) {
+  return &r->image->prepared[r->run->plan->step[index].variant + r->run->variant[index]];
+}
+static bool is_one_row(const running *r, uint32_t index) {
+  const rung_cuda_prepared *one = prepared_at(r, index)->one;
+  return one && one->kernel->applies(one, r->run, index);
+}
+
 static rung_status run_step(const running *r, uint32_t index, const rung_cuda_prepared *prepared) {
   const rung_step *step = &r->run->plan->step[index];
+  if (prepared->ahead) {
+    const uint32_t last = index + prepared->ahead;
+    if (prepared_at(r, last)->before >= prepared->ahead && is_one_row(r, last)) return RUNG_OK;
+  }
+  if (is_one_row(r, index)) prepared = prepared->one;
   const rung_args args = {.in = r->run->operand + step->in,
                           .out = r->run->operand + step->out,
                           .n_in = step->n_in,
@@ -273,6 +290,7 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
                             .refusal = r->kept->refusal_there,
                             .table = place_table,
                             .kept = r->kept,
+                            .counters = (uint64_t)(uintptr_t)r->kept->counters,
                             .list = &r->kept->list};
   RUNG_TRY(prepared->kernel->launch(&s));
   if (r->kept->failed) {
@@ -313,7 +331,7 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
   for (uint32_t i = first; i < first + count; i++) {
     if (RUNG_UNLIKELY(atomic_load_explicit(run->cancel, memory_order_relaxed)))
       return rung_fail(run->error, RUNG_CANCELLED, "the run was cancelled");
-    const rung_cuda_prepared *prepared = &r.image->prepared[run->plan->step[i].variant + run->variant[i]];
+    const rung_cuda_prepared *prepared = prepared_at(&r, i);
     RUNG_TRY(run->on_step ? trace_step(&r, i, prepared) : run_step(&r, i, prepared));
   }
   flush(r.kept, false);
