@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * quantize: under the fast policy, activations that meet a quantised weight are quantised per row and 32 elements, once
  * for all products that read them; on targets that want it, those that meet a weight of f16 or bf16 are rounded to its
- * type. Where there are quantised weights, what attention multiplies may be rounded to bf16: that
+ * type. Where there are such weights, what attention multiplies may be rounded to bf16: that
  * is much less than the roundings around it. */
 #include "ops/attrs.h"
 #include "ops/build.h"
@@ -31,7 +31,8 @@ static bool wants_a8(const rung_pass_env *env, const rung_graph *g, const rung_n
 
 /* The type that the activations of a product are rounded to; f32: none. */
 static rung_type narrow_type(const rung_pass_env *env, const rung_graph *g, const rung_node *node) {
-  if (!env->target->narrows || (node->op != &rung_op_matmul && node->op != &rung_op_grouped_matmul)) return RUNG_TYPE_F32;
+  if (!env->target->narrows || (node->op != &rung_op_matmul && node->op != &rung_op_grouped_matmul))
+    return RUNG_TYPE_F32;
   if (node->op == &rung_op_matmul && !((const rung_matmul_attrs *)node->attrs)->transpose_b) return RUNG_TYPE_F32;
   const rung_value_type *a = rung_graph_value_type(g, node->in[0]), *b = rung_graph_value_type(g, node->in[1]);
   const rung_op *source = rung_graph_producer(g, node->in[1])->op;
@@ -42,7 +43,7 @@ static rung_type narrow_type(const rung_pass_env *env, const rung_graph *g, cons
 
 static bool quantizes(const rung_pass_env *env, const rung_graph *g) {
   for (uint32_t i = 0; i < g->nodes; i++)
-    if (wants_a8(env, g, &g->node[i])) return true;
+    if (wants_a8(env, g, &g->node[i]) || narrow_type(env, g, &g->node[i]) != RUNG_TYPE_F32) return true;
   return false;
 }
 

@@ -52,33 +52,32 @@ static rung_status launch_one(const rung_cuda_step *step) {
   const rung_operand *in = step->args->in;
   const rung_operand *y = own->quantized ? &run->operand[run->plan->step[s + 1].out] : &step->args->out[0];
   RUNG_TRY(rung_cuda_check_window(step));
-  const attend_one_params p = {
-      .kv = rung_cuda_kv_of(step, in[1].kv),
-      .q = (uint64_t)(uintptr_t)q->base,
-      .k = (uint64_t)(uintptr_t)k->base,
-      .v = (uint64_t)(uintptr_t)v->base,
-      .y = (uint64_t)(uintptr_t)y->base,
-      .q_step = q->stride[1],
-      .k_step = k->stride[1],
-      .v_step = v->stride[1],
-      .y_step = own->quantized ? 0 : y->stride[1],
-      .factor_step = f ? f->stride[0] : 0,
-      .slot = (uint64_t)(uintptr_t)in[3].base,
-      .past = (uint64_t)(uintptr_t)in[4].base,
-      .factors = f ? (uint64_t)(uintptr_t)f->base : 0,
-      .refused = step->refusal,
-      .partial = (uint64_t)(uintptr_t)step->args->scratch,
-      .counter = step->counters,
-      .window = attrs->window,
-      .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->key_dim)),
-      .soft_cap = (float)attrs->soft_cap,
-      .q_type = q->type,
-      .k_type = k->type,
-      .v_type = v->type,
-      .y_type = y->type,
-      .slot_type = in[3].type,
-      .past_type = in[4].type,
-      .factor_type = f ? f->type : 0};
+  const attend_one_params p = {.kv = rung_cuda_kv_of(step, in[1].kv),
+                               .q = (uint64_t)(uintptr_t)q->base,
+                               .k = (uint64_t)(uintptr_t)k->base,
+                               .v = (uint64_t)(uintptr_t)v->base,
+                               .y = (uint64_t)(uintptr_t)y->base,
+                               .q_step = q->stride[1],
+                               .k_step = k->stride[1],
+                               .v_step = v->stride[1],
+                               .y_step = own->quantized ? 0 : y->stride[1],
+                               .factor_step = f ? f->stride[0] : 0,
+                               .slot = (uint64_t)(uintptr_t)in[3].base,
+                               .past = (uint64_t)(uintptr_t)in[4].base,
+                               .factors = f ? (uint64_t)(uintptr_t)f->base : 0,
+                               .refused = step->refusal,
+                               .partial = (uint64_t)(uintptr_t)step->args->scratch,
+                               .counter = step->counters,
+                               .window = attrs->window,
+                               .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->key_dim)),
+                               .soft_cap = (float)attrs->soft_cap,
+                               .q_type = q->type,
+                               .k_type = k->type,
+                               .v_type = v->type,
+                               .y_type = y->type,
+                               .slot_type = in[3].type,
+                               .past_type = in[4].type,
+                               .factor_type = f ? f->type : 0};
   return rung_cuda_emit(step, 0, SPLITS, own->kv_heads, 1, THREADS, 0, &p, sizeof p);
 }
 
@@ -124,7 +123,8 @@ static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
   int64_t heads, kv_heads, key_dim, value_dim;
   const rung_dims *dims = l->plan->dims;
   if (type->type != RUNG_TYPE_F16 || !rung_dims_is_constant(dims, rung_cuda_in_ref(l, attend, 0)->extent[1], &heads) ||
-      !rung_dims_is_constant(dims, type->extent[0], &kv_heads) || !rung_dims_is_constant(dims, type->extent[1], &key_dim) ||
+      !rung_dims_is_constant(dims, type->extent[0], &kv_heads) ||
+      !rung_dims_is_constant(dims, type->extent[1], &key_dim) ||
       !rung_dims_is_constant(dims, type->extent[2], &value_dim))
     return false;
   if (heads % kv_heads || heads / kv_heads > MOST_GROUP || kv_heads > RUNG_CUDA_COUNTERS || key_dim % 32 ||
@@ -145,7 +145,8 @@ static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
          turns_by_length(l, rung_cuda_in_ref(l, attend - ROPE_Q, 1), attend);
 }
 
-static rung_status write_front(const rung_cuda_looking *l, const rung_cuda_prepare *in, bool quantized, rung_text *front) {
+static rung_status write_front(const rung_cuda_looking *l, const rung_cuda_prepare *in, bool quantized,
+                               rung_text *front) {
   rung_cuda_prepare rope = *in;
   rope.step = in->step - ROPE_Q;
   rung_text_printf(front, "#define QUANTIZED %d\n#define NARROW %d\n", quantized,
@@ -159,8 +160,9 @@ rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_aren
                                uint32_t s, rung_error *error) {
   const rung_cuda_looking l = {self, plan, arena, prepared, error};
   const rung_step *step = &plan->step[s];
-  if (self->chip < 90 || !rung_cuda_is_wanted(one_kernel.row.name) || s < ROPE_Q || step->kind != RUNG_STEP_KERNEL || step->op != &rung_op_attention_kv ||
-      step->variants != 1 || step[-APPEND].kind != RUNG_STEP_KERNEL || step[-APPEND].variants != 1)
+  if (self->chip < 90 || !rung_cuda_is_wanted(one_kernel.row.name) || s < ROPE_Q || step->kind != RUNG_STEP_KERNEL ||
+      step->op != &rung_op_attention_kv || step->variants != 1 || step[-APPEND].kind != RUNG_STEP_KERNEL ||
+      step[-APPEND].variants != 1)
     return RUNG_OK;
   rung_cuda_prepared *p = &prepared[step->variant], *append = &prepared[step[-APPEND].variant];
   const bool quantized = strcmp(p->kernel->row.name, "attend_rows_a8") == 0;

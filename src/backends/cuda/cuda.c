@@ -86,6 +86,7 @@ static rung_status open_device(rung_cuda *self, rung_error *error) {
   const int result = self->driver.stream_create(&self->stream, 1);
   rung_status status = result ? rung_fail(error, RUNG_SYSTEM, "cuda: a stream: %s", rung_cuda_text(self, result))
                               : rung_cuda_memory_open(self, error);
+  if (!status) rung_cuda_products_open(self);
   rung_cuda_leave(self, before);
   return status;
 }
@@ -184,7 +185,9 @@ static rung_status list_kernels(rung_cuda *self, rung_error *error) {
     if (rung_cuda_is_wanted(self->region[i].row.name)) self->kernel[n++] = &self->region[i].row;
   for (size_t i = 0; (f = rung_cuda_family_at(i)) != NULL; i++)
     for (size_t r = 0; r < f->rows; r++)
-      if (rung_cuda_is_wanted(f->row[r].row.name)) self->kernel[n++] = &f->row[r].row;
+      if (rung_cuda_is_wanted(f->row[r].row.name) &&
+          (self->product_handle || strncmp(f->row[r].row.name, "library_", 8) != 0))
+        self->kernel[n++] = &f->row[r].row;
   self->listed = n;
   return RUNG_OK;
 }
@@ -197,6 +200,7 @@ static void cuda_close(void *self_) {
     void *before;
     rung_cuda_enter(self, &before);
     if (self->stream) self->driver.stream_wait(self->stream);
+    rung_cuda_products_close(self);
     rung_cuda_modules_close(self);
     rung_cuda_memory_close(self);
     if (self->stream) self->driver.stream_destroy(self->stream);

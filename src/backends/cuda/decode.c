@@ -13,10 +13,10 @@ enum {
   MOST_MEMBERS = 4,
   THREADS = RUNG_REGION_ROW_THREADS,
   WARPS = THREADS / 32,
-  MOST_PANELS = 16,          /* of a block: its sums stand in shared memory */
-  PANEL_BYTES = WARPS * 64,  /* of sums */
-  MOST_NORM = 8192,          /* columns that stand in registers */
-  MOST_SHARED = 100 * 1024   /* so that two blocks share a processor */
+  MOST_PANELS = 16,         /* of a block: its sums stand in shared memory */
+  PANEL_BYTES = WARPS * 64, /* of sums */
+  MOST_NORM = 8192,         /* columns that stand in registers */
+  MOST_SHARED = 100 * 1024  /* so that two blocks share a processor */
 };
 
 typedef struct row_own {
@@ -134,7 +134,8 @@ static bool take_product(const rung_cuda_looking *l, uint32_t s, row_group *g) {
 static bool joins(const rung_cuda_looking *l, const row_group *g, uint32_t s) {
   row_group other;
   if (s >= l->plan->steps || !few_of(l, s) || !take_product(l, s, &other)) return false;
-  if (!rung_cuda_same_ref(g->x, other.x) || g->w->type != other.w->type || g->w->layout != other.w->layout) return false;
+  if (!rung_cuda_same_ref(g->x, other.x) || g->w->type != other.w->type || g->w->layout != other.w->layout)
+    return false;
   for (uint32_t i = 0; i < g->members; i++)
     if (rung_cuda_overlap(l, rung_cuda_out_ref(l, &l->plan->step[g->first + i], 0),
                           rung_cuda_out_ref(l, &l->plan->step[s], 0)))
@@ -195,7 +196,8 @@ static rung_status find_region(const rung_cuda_looking *l, row_group *g) {
   if (!rung_cuda_dies_in(l, g->x, g->first + g->members - 1) || !is_apart(l, g, region)) return RUNG_OK;
   g->list = rung_arena_alloc(l->arena, sizeof *g->list);
   if (!g->list) return rung_fail(l->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
-  const rung_cuda_prepare in = {.device = l->self, .arena = l->arena, .plan = l->plan, .step = region, .error = l->error};
+  const rung_cuda_prepare in = {
+      .device = l->self, .arena = l->arena, .plan = l->plan, .step = region, .error = l->error};
   RUNG_TRY(rung_region_of_step(&in, g->list));
   if (describe_region(l, g, region)) g->region = region;
   return RUNG_OK;
@@ -225,7 +227,8 @@ static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
   rung_cuda_prepared *one = rung_arena_alloc(l->arena, sizeof *one), *last = few_of(l, g->first + g->members - 1);
   row_own *own = rung_arena_alloc(l->arena, sizeof *own);
   if (!one || !own) return rung_fail(l->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
-  *own = (row_own){.members = (int)g->members, .tiled = g->tiled, .region = g->region != NULL, .x_shared = shared_of(g)};
+  *own =
+      (row_own){.members = (int)g->members, .tiled = g->tiled, .region = g->region != NULL, .x_shared = shared_of(g)};
   *one = (rung_cuda_prepared){.kernel = &row_kernel, .step = last->step, .own = own};
   const rung_cuda_row row = {.weight = g->w->type,
                              .layout = g->w->layout,
@@ -244,8 +247,7 @@ static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
   RUNG_TRY(status);
   const uint32_t shared = own->x_shared + (g->tiled ? MOST_PANELS * PANEL_BYTES : 0);
   const int result = l->self->driver.function_set(one->function[0], RUNG_CU_SHARED_BYTES, (int)shared);
-  if (result)
-    return rung_fail(l->error, RUNG_SYSTEM, "cuda: shared memory: %s", rung_cuda_text(l->self, result));
+  if (result) return rung_fail(l->error, RUNG_SYSTEM, "cuda: shared memory: %s", rung_cuda_text(l->self, result));
   last->one = one;
   last->before = (uint8_t)(g->members - 1 + (g->region != NULL));
   for (uint32_t m = 0; m + 1 < g->members; m++) few_of(l, g->first + m)->ahead = (uint8_t)(g->members - 1 - m);
@@ -258,7 +260,9 @@ rung_status rung_cuda_join_row(rung_cuda *self, const rung_plan *plan, rung_aren
   const rung_cuda_looking l = {self, plan, arena, prepared, error};
   row_group g;
   const rung_cuda_prepared *few = few_of(&l, step);
-  if (self->chip < 90 || !rung_cuda_is_wanted(row_kernel.row.name) || !few || few->one || few->ahead || !take_product(&l, step, &g)) return RUNG_OK;
+  if (self->chip < 90 || !rung_cuda_is_wanted(row_kernel.row.name) || !few || few->one || few->ahead ||
+      !take_product(&l, step, &g))
+    return RUNG_OK;
   if (shared_of(&g) > MOST_SHARED) return RUNG_OK;
   while (g.members < MOST_MEMBERS && joins(&l, &g, g.first + g.members)) g.members++;
   RUNG_TRY(find_region(&l, &g));

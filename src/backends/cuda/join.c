@@ -84,7 +84,8 @@ static rung_status join_rope(const looking *l, uint32_t s) {
   if (!rung_attrs_equal(&rung_op_rope, q->attrs, k->attrs) || q->n_in != k->n_in) return RUNG_OK;
   for (uint32_t i = 1; i < q->n_in; i++)
     if (!rung_cuda_same_ref(in_ref(l, q, i), in_ref(l, k, i))) return RUNG_OK;
-  if (!rung_cuda_same_ref(out_ref(l, k), in_ref(l, append, 1)) || !rung_cuda_dies_in(l, out_ref(l, k), s + 2)) return RUNG_OK;
+  if (!rung_cuda_same_ref(out_ref(l, k), in_ref(l, append, 1)) || !rung_cuda_dies_in(l, out_ref(l, k), s + 2))
+    return RUNG_OK;
   /* Heads of queries and keys are of one width, or the turns would differ. */
   if (!rung_dim_same(in_ref(l, q, 0)->extent[2], in_ref(l, k, 0)->extent[2])) return RUNG_OK;
   for (uint32_t i = 0; i < q->n_in; i++)
@@ -103,7 +104,7 @@ static rung_status launch_attend_a8(const rung_cuda_step *step) {
 
 static rung_status prepare_attend_a8(const rung_cuda_prepare *in, rung_text *front) {
   rung_text_puts(front, "#define QUANTIZED 1\n");
-  return rung_cuda_prepare_attend(in, front);
+  return rung_cuda_prepare_attend_rows(in, front);
 }
 
 static const rung_cuda_kernel attend_a8 = {.row = {.name = "attend_rows_a8"},
@@ -119,7 +120,8 @@ static rung_status join_attend(const looking *l, uint32_t s) {
       !is_kernel(l, quantize, &rung_op_quantize_rows, "region_quantize_rows"))
     return RUNG_OK;
   const rung_ref *made = out_ref(l, attend), *to = out_ref(l, quantize);
-  if (!rung_cuda_same_ref(made, in_ref(l, quantize, 0)) || !rung_cuda_dies_in(l, made, s + 1) || to->rank != 2) return RUNG_OK;
+  if (!rung_cuda_same_ref(made, in_ref(l, quantize, 0)) || !rung_cuda_dies_in(l, made, s + 1) || to->rank != 2)
+    return RUNG_OK;
   if (!rung_dims_is_constant(l->plan->dims, made->extent[2], &width) || width % 32) return RUNG_OK;
   if (rung_cuda_overlap(l, to, in_ref(l, attend, 0))) return RUNG_OK;
   prepared_of(l, quantize)->absorbed = true;

@@ -36,7 +36,7 @@ typedef struct rung_cuda_prepare {
   rung_error *error;
 } rung_cuda_prepare;
 
-/* One launch in a list; its parameters follow, rounded up to 8 bytes. */
+/* One launch in a list; its parameters follow, rounded up to 8 bytes. Without a function: a rung_cuda_product. */
 typedef struct rung_cuda_launch {
   void *function;
   uint32_t grid[3], threads, shared, bytes;
@@ -59,6 +59,8 @@ typedef struct rung_cuda_step {
 /* Appends a launch of prepared->function[which]. A grid of 0 is nothing. */
 rung_status rung_cuda_emit(const rung_cuda_step *step, int which, int64_t x, int64_t y, int64_t z, uint32_t threads,
                            uint32_t shared, const void *parameters, size_t bytes);
+
+rung_status rung_cuda_emit_product(const rung_cuda_step *step, const rung_cuda_product *product);
 
 struct rung_cuda_kernel {
   rung_kernel row;                               /* first: every rung_kernel of this target is one of these */
@@ -112,7 +114,8 @@ typedef struct rung_cuda_append_params {
 } rung_cuda_append_params;
 rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step);
 rung_status rung_cuda_prepare_rope(const rung_cuda_prepare *in, rung_text *front);
-rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front);
+rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front); /* what all its kernels share */
+rung_status rung_cuda_prepare_attend_rows(const rung_cuda_prepare *in, rung_text *front);
 /* Refuses a window that the state does not keep. */
 rung_status rung_cuda_check_window(const rung_cuda_step *step);
 rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out);

@@ -269,7 +269,8 @@ static void print_rows(const rung_region_list *l, rung_text *out) {
 static void print_inputs(const rung_region_list *l, const rung_region_row *row, bool early, rung_text *out) {
   for (int k = 0; k < l->inputs; k++) {
     if (row->early[k] != early) continue;
-    rung_text_printf(out, "  for (int j = 0; j < PART / 8; j++) load_8(v%d + 8 * j, (const %s *)p.base[%d], GROUP_AT(j));\n",
+    rung_text_printf(out,
+                     "  for (int j = 0; j < PART / 8; j++) load_8(v%d + 8 * j, (const %s *)p.base[%d], GROUP_AT(j));\n",
                      k, memory_name(l->type[k]), k);
   }
 }
@@ -282,17 +283,16 @@ static void print_outputs(const rung_region_list *l, const rung_region_row *row,
       const int from = l->type[v] == RUNG_TYPE_A8 ? row->quantized : v;
       rung_text_printf(out, "  for (int j = 0; j < PART / 8; j++) %s(v%d + 8 * j, GROUP_AT(j), image);\n", put, from);
     } else {
-      rung_text_printf(
-          out, "  for (int j = 0; j < PART / 8; j++) store_8((%s *)p.base[%d], GROUP_AT(j), v%d + 8 * j);\n",
-          memory_name(l->type[v]), l->inputs + r, v);
+      rung_text_printf(out,
+                       "  for (int j = 0; j < PART / 8; j++) store_8((%s *)p.base[%d], GROUP_AT(j), v%d + 8 * j);\n",
+                       memory_name(l->type[v]), l->inputs + r, v);
     }
   }
 }
 
 void rung_region_print_row(const rung_region_list *l, const rung_region_row *row, rung_text *out) {
   bool whole = false;
-  for (int i = 0; i < l->ops; i++)
-    whole |= l->op[i].op == &rung_op_rms_norm || l->op[i].op == &rung_op_layer_norm;
+  for (int i = 0; i < l->ops; i++) whole |= l->op[i].op == &rung_op_rms_norm || l->op[i].op == &rung_op_layer_norm;
   const int64_t rounds = (l->columns + 8 * RUNG_REGION_ROW_THREADS - 1) / (8 * RUNG_REGION_ROW_THREADS);
   rung_text_puts(out, rung_cuda_unit_text("values"));
   rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define PART %" PRId64 "\n", l->columns, whole ? 8 * rounds : 8);
