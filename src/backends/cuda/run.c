@@ -38,6 +38,7 @@ typedef struct kept {
   uint64_t refusal_there;
   void *counters; /* on the device, RUNG_CUDA_COUNTERS words */
   bool failed;    /* a table could not be placed */
+  rung_cuda_times times;
 } kept;
 
 /* ---- lists */
