@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * quantize: under the fast policy, activations that meet a quantised weight are quantised per row and 32 elements, once
- * for all products that read them. Where there are such weights, what attention multiplies may be rounded to bf16: that
+ * for all products that read them; on targets that want it, those that meet a weight of f16 or bf16 are rounded to its
+ * type. Where there are such weights, what attention multiplies may be rounded to bf16: that
  * is much less than the roundings around it. */
 #include "ops/attrs.h"
+#include "ops/build.h"
 #include "ops/op_table.h"
 #include "passes/pass.h"
 
@@ -27,9 +29,21 @@ static bool wants_a8(const rung_pass_env *env, const rung_graph *g, const rung_n
          rung_dims_is_constant(g->dims, a->extent[a->rank - 1], &k) && k % 32 == 0;
 }
 
+/* The type that the activations of a product are rounded to; f32: none. */
+static rung_type narrow_type(const rung_pass_env *env, const rung_graph *g, const rung_node *node) {
+  if (!env->target->narrows || (node->op != &rung_op_matmul && node->op != &rung_op_grouped_matmul))
+    return RUNG_TYPE_F32;
+  if (node->op == &rung_op_matmul && !((const rung_matmul_attrs *)node->attrs)->transpose_b) return RUNG_TYPE_F32;
+  const rung_value_type *a = rung_graph_value_type(g, node->in[0]), *b = rung_graph_value_type(g, node->in[1]);
+  const rung_op *source = rung_graph_producer(g, node->in[1])->op;
+  const bool narrow = b->type == RUNG_TYPE_F16 || b->type == RUNG_TYPE_BF16;
+  return narrow && a->type == RUNG_TYPE_F32 && (source == &rung_op_weight || source == &rung_op_form) ? b->type
+                                                                                                      : RUNG_TYPE_F32;
+}
+
 static bool quantizes(const rung_pass_env *env, const rung_graph *g) {
   for (uint32_t i = 0; i < g->nodes; i++)
-    if (wants_a8(env, g, &g->node[i])) return true;
+    if (wants_a8(env, g, &g->node[i]) || narrow_type(env, g, &g->node[i]) != RUNG_TYPE_F32) return true;
   return false;
 }
 
@@ -50,21 +64,25 @@ rung_status rung_pass_quantize(rung_pass_env *env, const rung_graph *from, rung_
   rung_rewrite rw;
   RUNG_TRY(rung_rewrite_init(&rw, from, to, env->error));
   rung_value *quantized = rung_arena_array(&to->arena, from->values + 1, sizeof *quantized);
-  if (!quantized) return rung_pass_no_memory(env);
+  rung_value *rounded = rung_arena_array(&to->arena, from->values + 1, sizeof *rounded);
+  rung_value *brief = rung_arena_array(&to->arena, from->values + 1, sizeof *brief);
+  if (!quantized || !rounded || !brief) return rung_pass_no_memory(env);
   const bool narrows = quantizes(env, from);
   for (uint32_t i = 0; i < from->nodes; i++) {
     const rung_node *node = &from->node[i];
-    if (!wants_a8(env, from, node)) {
+    const rung_type narrow = narrow_type(env, from, node);
+    if (narrow == RUNG_TYPE_F32 && !wants_a8(env, from, node)) {
       if (narrows && node->op == &rung_op_attention_kv)
         RUNG_TRY(narrow_attention(&rw, i, env->error));
       else
         RUNG_TRY(rung_rewrite_copy(&rw, i));
       continue;
     }
-    rung_value *a = &quantized[node->in[0]];
+    rung_value *a = &(narrow == RUNG_TYPE_F16 ? rounded : narrow == RUNG_TYPE_BF16 ? brief : quantized)[node->in[0]];
     if (!a->id) {
       rung_graph_label(to, node->label);
-      *a = rung_graph_op(to, &rung_op_quantize_rows, &rw.map[node->in[0]], 1, NULL);
+      *a = narrow == RUNG_TYPE_F32 ? rung_graph_op(to, &rung_op_quantize_rows, &rw.map[node->in[0]], 1, NULL)
+                                   : rung_build_cast(to, rw.map[node->in[0]], narrow);
     }
     rung_value in[3] = {*a, rw.map[node->in[1]]};
     if (node->n_in == 3) in[2] = rw.map[node->in[2]];

@@ -86,6 +86,7 @@ static rung_status open_device(rung_cuda *self, rung_error *error) {
   const int result = self->driver.stream_create(&self->stream, 1);
   rung_status status = result ? rung_fail(error, RUNG_SYSTEM, "cuda: a stream: %s", rung_cuda_text(self, result))
                               : rung_cuda_memory_open(self, error);
+  if (!status) rung_cuda_products_open(self);
   rung_cuda_leave(self, before);
   return status;
 }
@@ -166,7 +167,7 @@ static rung_status make_rows(rung_cuda *self, rung_error *error) {
 
 /* To find out which kernel is to blame: RUNG_CUDA_KERNELS=0 runs every step on the host, RUNG_CUDA_WITHOUT=text leaves
  * out the kernels that have the text in their names. */
-static bool is_wanted(const char *name) {
+bool rung_cuda_is_wanted(const char *name) {
   const char *all = getenv("RUNG_CUDA_KERNELS"), *without = getenv("RUNG_CUDA_WITHOUT");
   if (all && strcmp(all, "0") == 0) return false;
   return !without || !*without || !strstr(name, without);
@@ -181,10 +182,12 @@ static rung_status list_kernels(rung_cuda *self, rung_error *error) {
   size_t n = 0;
   for (size_t i = 0; i < self->plains; i++) self->kernel[n++] = &self->plain[i].row;
   for (size_t i = 0; i < self->regions; i++)
-    if (is_wanted(self->region[i].row.name)) self->kernel[n++] = &self->region[i].row;
+    if (rung_cuda_is_wanted(self->region[i].row.name)) self->kernel[n++] = &self->region[i].row;
   for (size_t i = 0; (f = rung_cuda_family_at(i)) != NULL; i++)
     for (size_t r = 0; r < f->rows; r++)
-      if (is_wanted(f->row[r].row.name)) self->kernel[n++] = &f->row[r].row;
+      if (rung_cuda_is_wanted(f->row[r].row.name) &&
+          (self->product_handle || strncmp(f->row[r].row.name, "library_", 8) != 0))
+        self->kernel[n++] = &f->row[r].row;
   self->listed = n;
   return RUNG_OK;
 }
@@ -197,6 +200,7 @@ static void cuda_close(void *self_) {
     void *before;
     rung_cuda_enter(self, &before);
     if (self->stream) self->driver.stream_wait(self->stream);
+    rung_cuda_products_close(self);
     rung_cuda_modules_close(self);
     rung_cuda_memory_close(self);
     if (self->stream) self->driver.stream_destroy(self->stream);
@@ -232,6 +236,7 @@ static rung_status cuda_open(rung_host *host, rung_error *error, void **out_self
                                .kernels = self->listed,
                                .layout_of = rung_cuda_layout_of,
                                .multiplies_a8 = rung_cuda_multiplies_a8,
+                               .narrows = true,
                                .kv_block_bytes = rung_cuda_kv_block_bytes,
                                .kv_read_row = rung_cuda_kv_read_row,
                                .kv_write_row = rung_cuda_kv_write_row,
@@ -304,6 +309,10 @@ static rung_status cuda_prepare(void *self_, rung_host *host, const rung_plan *p
   }
   for (uint32_t s = 0; !status && s < plan->steps; s++)
     status = rung_cuda_join(self, plan, &image->arena, image->prepared, s, error);
+  for (uint32_t s = 0; !status && s < plan->steps; s++)
+    status = rung_cuda_join_one(self, plan, &image->arena, image->prepared, s, error);
+  for (uint32_t s = 0; !status && s < plan->steps; s++)
+    status = rung_cuda_join_row(self, plan, &image->arena, image->prepared, s, error);
   if (status) {
     cuda_finish(self, image);
     return status;

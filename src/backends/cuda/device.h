@@ -25,11 +25,29 @@ typedef struct rung_cuda_module {
   void *module;
 } rung_cuda_module;
 
+/* One product of the library, as it stands in a list of launches: y[m, n] = x[m, k] w[n, k], f32 from f16 or bf16. */
+typedef struct rung_cuda_product {
+  uint64_t x, w, y, workspace;
+  int64_t m, n, k, pitch; /* of y, in numbers */
+  int32_t type, pad;      /* of x and w */
+} rung_cuda_product;
+enum { RUNG_CUDA_WAYS = 96, RUNG_CUDA_WORKSPACE = 32 << 20 };
+typedef struct rung_cuda_way {
+  int64_t m, n, k, pitch;
+  int32_t type;
+  uint64_t used;
+  rung_cu_way way;
+} rung_cuda_way;
+
 typedef struct rung_cuda_kernel rung_cuda_kernel;
 typedef struct rung_cuda {
   rung_host *host;
   rung_cu_driver driver;
   rung_cu_compiler compiler;
+  rung_cu_products products;
+  void *product_handle; /* NULL: the library is not there */
+  rung_cuda_way *way;   /* RUNG_CUDA_WAYS, of sizes that were met; those with `used` 0 are free */
+  uint64_t way_clock;
   int device;    /* ordinal */
   void *context; /* the device's primary one */
   void *stream;
@@ -41,7 +59,8 @@ typedef struct rung_cuda {
   size_t page;
   uint8_t *ring; /* pinned */
   size_t ring_at;
-  int failed; /* the first result that was not 0 */
+  bool overlap; /* launches may begin while those in front end */
+  int failed;   /* the first result that was not 0 */
   const char *failed_in;
   rung_cuda_module *module;
   rung_target target;
@@ -62,6 +81,11 @@ bool rung_cuda_ok(rung_cuda *self, int result, const char *what);
 /* What was remembered, as a status. */
 rung_status rung_cuda_failed(rung_cuda *self, rung_error *error);
 const char *rung_cuda_text(const rung_cuda *self, int result);
+
+/* library.c. Under the lock. */
+void rung_cuda_products_open(rung_cuda *self);
+void rung_cuda_products_close(rung_cuda *self);
+bool rung_cuda_multiply(rung_cuda *self, const rung_cuda_product *p);
 
 /* memory.c */
 rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error);

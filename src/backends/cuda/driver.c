@@ -13,19 +13,27 @@ typedef struct symbol {
   size_t at; /* of the pointer in the table */
 } symbol;
 
-static const symbol driver_symbols[] = {
-#define DRIVER(name, symbol, parameters) {symbol, offsetof(rung_cu_driver, name)},
-#define COMPILER(name, symbol, parameters)
-#include "backends/cuda/symbols.def"
-#undef DRIVER
-#undef COMPILER
-};
-static const symbol compiler_symbols[] = {
 #define DRIVER(name, symbol, parameters)
-#define COMPILER(name, symbol, parameters) {symbol, offsetof(rung_cu_compiler, name)},
-#include "backends/cuda/symbols.def"
+#define COMPILER(name, symbol, parameters)
+#define PRODUCTS(name, symbol, parameters)
 #undef DRIVER
+#define DRIVER(name, symbol, parameters) {symbol, offsetof(rung_cu_driver, name)},
+static const symbol driver_symbols[] = {
+#include "backends/cuda/symbols.def"
+};
+#undef DRIVER
+#define DRIVER(name, symbol, parameters)
 #undef COMPILER
+#define COMPILER(name, symbol, parameters) {symbol, offsetof(rung_cu_compiler, name)},
+static const symbol compiler_symbols[] = {
+#include "backends/cuda/symbols.def"
+};
+#undef COMPILER
+#define COMPILER(name, symbol, parameters)
+#undef PRODUCTS
+#define PRODUCTS(name, symbol, parameters) {symbol, offsetof(rung_cu_products, name)},
+static const symbol product_symbols[] = {
+#include "backends/cuda/symbols.def"
 };
 
 static rung_status fill(void *library, const char *what, const symbol *list, size_t count, void *table,
@@ -64,4 +72,23 @@ rung_status rung_cu_compiler_open(rung_cu_compiler *compiler, rung_error *error)
     return rung_fail(error, RUNG_UNSUPPORTED,
                      "cuda: the run-time compiler (libnvrtc) is not found; RUNG_NVRTC can name its file");
   return fill(compiler->library, "libnvrtc", compiler_symbols, RUNG_COUNT(compiler_symbols), compiler, error);
+}
+
+bool rung_cu_products_open(rung_cu_products *products) {
+  const char *given = getenv("RUNG_CUBLASLT");
+  const char *const own[] = {given, NULL};
+  static const char *const names[] = {"libcublasLt.so.13",
+                                      "libcublasLt.so.12",
+                                      "libcublasLt.so",
+                                      "/usr/local/cuda/lib64/libcublasLt.so",
+                                      "/usr/local/cuda/lib/libcublasLt.so",
+                                      "/usr/local/cuda-13.0/lib64/libcublasLt.so",
+                                      "/usr/local/cuda-13.0/lib/libcublasLt.so",
+                                      NULL};
+  rung_error error;
+  *products = (rung_cu_products){.library = NULL};
+  if (given && strcmp(given, "0") == 0) return false;
+  products->library = rung_library_open(given && *given ? own : names);
+  return products->library &&
+         !fill(products->library, "libcublasLt", product_symbols, RUNG_COUNT(product_symbols), products, &error);
 }

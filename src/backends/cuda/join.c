@@ -4,17 +4,11 @@
  * what steps in turn would have, but at one time, so nothing that it writes may lie where it reads. */
 #include <string.h>
 
-#include "backends/cuda/kernel.h"
+#include "backends/cuda/join.h"
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-typedef struct looking {
-  rung_cuda *self;
-  const rung_plan *plan;
-  rung_arena *arena;
-  rung_cuda_prepared *prepared;
-  rung_error *error;
-} looking;
+typedef rung_cuda_looking looking;
 
 static const rung_step *step_at(const looking *l, uint32_t s) {
   return s < l->plan->steps && l->plan->step[s].kind == RUNG_STEP_KERNEL && l->plan->step[s].variants == 1
@@ -26,29 +20,9 @@ static bool is_kernel(const looking *l, const rung_step *step, const rung_op *op
   return step && step->op == op && strcmp(prepared_of(l, step)->kernel->row.name, name) == 0;
 }
 static const rung_ref *in_ref(const looking *l, const rung_step *step, uint32_t i) {
-  return &l->plan->ref[step->in + i];
+  return rung_cuda_in_ref(l, step, i);
 }
-static const rung_ref *out_ref(const looking *l, const rung_step *step) { return &l->plan->ref[step->out]; }
-static const rung_buffer *buffer_of(const looking *l, const rung_ref *ref) {
-  const uint32_t buffer = l->plan->root[ref->root].buffer;
-  return buffer == RUNG_NONE ? NULL : &l->plan->buffer[buffer];
-}
-static bool same_ref(const rung_ref *a, const rung_ref *b) {
-  return a->root == b->root && rung_dim_same(a->offset, b->offset);
-}
-/* Does nothing behind step `last` read it? */
-static bool dies_in(const looking *l, const rung_ref *ref, uint32_t last) {
-  const rung_buffer *b = buffer_of(l, ref);
-  return b && l->plan->root[ref->root].kind == RUNG_ROOT_BUFFER && b->last <= last + RUNG_CUDA_SLACK;
-}
-static bool lives_until(const looking *l, const rung_ref *ref, uint32_t step) {
-  const rung_buffer *b = buffer_of(l, ref);
-  return !b || b->last >= step;
-}
-static bool overlap(const looking *l, const rung_ref *a, const rung_ref *b) {
-  const rung_buffer *x = buffer_of(l, a), *y = buffer_of(l, b);
-  return x && y && x->offset < y->offset + y->bound && y->offset < x->offset + x->bound;
-}
+static const rung_ref *out_ref(const looking *l, const rung_step *step) { return rung_cuda_out_ref(l, step, 0); }
 
 static rung_status take(const looking *l, const rung_step *step, const rung_cuda_kernel *kernel) {
   rung_cuda_prepared *p = prepared_of(l, step);
@@ -109,13 +83,14 @@ static rung_status join_rope(const looking *l, uint32_t s) {
     return RUNG_OK;
   if (!rung_attrs_equal(&rung_op_rope, q->attrs, k->attrs) || q->n_in != k->n_in) return RUNG_OK;
   for (uint32_t i = 1; i < q->n_in; i++)
-    if (!same_ref(in_ref(l, q, i), in_ref(l, k, i))) return RUNG_OK;
-  if (!same_ref(out_ref(l, k), in_ref(l, append, 1)) || !dies_in(l, out_ref(l, k), s + 2)) return RUNG_OK;
+    if (!rung_cuda_same_ref(in_ref(l, q, i), in_ref(l, k, i))) return RUNG_OK;
+  if (!rung_cuda_same_ref(out_ref(l, k), in_ref(l, append, 1)) || !rung_cuda_dies_in(l, out_ref(l, k), s + 2))
+    return RUNG_OK;
   /* Heads of queries and keys are of one width, or the turns would differ. */
   if (!rung_dim_same(in_ref(l, q, 0)->extent[2], in_ref(l, k, 0)->extent[2])) return RUNG_OK;
   for (uint32_t i = 0; i < q->n_in; i++)
-    if (!lives_until(l, in_ref(l, q, i), s + 2) || !lives_until(l, in_ref(l, k, i), s + 2) ||
-        overlap(l, out_ref(l, q), in_ref(l, q, i)) || overlap(l, out_ref(l, q), in_ref(l, k, i)))
+    if (!rung_cuda_lives_until(l, in_ref(l, q, i), s + 2) || !rung_cuda_lives_until(l, in_ref(l, k, i), s + 2) ||
+        rung_cuda_overlap(l, out_ref(l, q), in_ref(l, q, i)) || rung_cuda_overlap(l, out_ref(l, q), in_ref(l, k, i)))
       return RUNG_OK;
   prepared_of(l, q)->absorbed = prepared_of(l, k)->absorbed = true;
   return take(l, append, &rope_append);
@@ -129,7 +104,7 @@ static rung_status launch_attend_a8(const rung_cuda_step *step) {
 
 static rung_status prepare_attend_a8(const rung_cuda_prepare *in, rung_text *front) {
   rung_text_puts(front, "#define QUANTIZED 1\n");
-  return rung_cuda_prepare_attend(in, front);
+  return rung_cuda_prepare_attend_rows(in, front);
 }
 
 static const rung_cuda_kernel attend_a8 = {.row = {.name = "attend_rows_a8"},
@@ -145,9 +120,10 @@ static rung_status join_attend(const looking *l, uint32_t s) {
       !is_kernel(l, quantize, &rung_op_quantize_rows, "region_quantize_rows"))
     return RUNG_OK;
   const rung_ref *made = out_ref(l, attend), *to = out_ref(l, quantize);
-  if (!same_ref(made, in_ref(l, quantize, 0)) || !dies_in(l, made, s + 1) || to->rank != 2) return RUNG_OK;
+  if (!rung_cuda_same_ref(made, in_ref(l, quantize, 0)) || !rung_cuda_dies_in(l, made, s + 1) || to->rank != 2)
+    return RUNG_OK;
   if (!rung_dims_is_constant(l->plan->dims, made->extent[2], &width) || width % 32) return RUNG_OK;
-  if (overlap(l, to, in_ref(l, attend, 0))) return RUNG_OK;
+  if (rung_cuda_overlap(l, to, in_ref(l, attend, 0))) return RUNG_OK;
   prepared_of(l, quantize)->absorbed = true;
   return take(l, attend, &attend_a8);
 }

@@ -12,7 +12,7 @@
 #include "backends/cuda/device.h"
 #include "plan/backend.h"
 
-enum { RUNG_CUDA_FUNCTIONS = 4, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 2 };
+enum { RUNG_CUDA_FUNCTIONS = 4, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 2, RUNG_CUDA_COUNTERS = 1024 };
 
 /* What a step of a plan has prepared; lives in the image's arena. */
 typedef struct rung_cuda_prepared {
@@ -21,6 +21,10 @@ typedef struct rung_cuda_prepared {
   void *function[RUNG_CUDA_FUNCTIONS];
   const void *own; /* the row's */
   bool absorbed;   /* a neighbour's kernel does this step, too (join.c) */
+  /* A kernel for runs of one row, which does the `before` steps in front of this one as well; NULL: none. Each of those
+   * says in `ahead` how far behind it that kernel is. */
+  const struct rung_cuda_prepared *one;
+  uint8_t before, ahead;
 } rung_cuda_prepared;
 
 typedef struct rung_cuda_prepare {
@@ -32,7 +36,7 @@ typedef struct rung_cuda_prepare {
   rung_error *error;
 } rung_cuda_prepare;
 
-/* One launch in a list; its parameters follow, rounded up to 8 bytes. */
+/* One launch in a list; its parameters follow, rounded up to 8 bytes. Without a function: a rung_cuda_product. */
 typedef struct rung_cuda_launch {
   void *function;
   uint32_t grid[3], threads, shared, bytes;
@@ -48,12 +52,15 @@ typedef struct rung_cuda_step {
   uint64_t refusal;                                      /* device address of the run's rung_cuda_refusal */
   uint64_t (*table)(void *kept, const rung_kv_view *kv); /* the block table of a state on the device; 0: identity */
   void *kept;
+  uint64_t counters; /* RUNG_CUDA_COUNTERS words, 0 between launches */
   struct rung_cuda_list *list;
 } rung_cuda_step;
 
 /* Appends a launch of prepared->function[which]. A grid of 0 is nothing. */
 rung_status rung_cuda_emit(const rung_cuda_step *step, int which, int64_t x, int64_t y, int64_t z, uint32_t threads,
                            uint32_t shared, const void *parameters, size_t bytes);
+
+rung_status rung_cuda_emit_product(const rung_cuda_step *step, const rung_cuda_product *product);
 
 struct rung_cuda_kernel {
   rung_kernel row;                               /* first: every rung_kernel of this target is one of these */
@@ -62,6 +69,8 @@ struct rung_cuda_kernel {
   /* Lines in front of the unit's text, and prepared->own. NULL: none. */
   rung_status (*prepare)(const rung_cuda_prepare *in, rung_text *front);
   rung_status (*launch)(const rung_cuda_step *step);
+  /* A kernel of one row: is this run one? `index` is the step that it stands at. */
+  bool (*applies)(const rung_cuda_prepared *prepared, const rung_run *run, uint32_t index);
 };
 
 typedef struct rung_cuda_family {
@@ -105,12 +114,24 @@ typedef struct rung_cuda_append_params {
 } rung_cuda_append_params;
 rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step);
 rung_status rung_cuda_prepare_rope(const rung_cuda_prepare *in, rung_text *front);
-rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front);
+rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front); /* what all its kernels share */
+rung_status rung_cuda_prepare_attend_rows(const rung_cuda_prepare *in, rung_text *front);
+/* Refuses a window that the state does not keep. */
+rung_status rung_cuda_check_window(const rung_cuda_step *step);
 rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out);
 
 /* ---- join.c: neighbouring steps that one kernel does. Asked for every step once all are prepared. */
 rung_status rung_cuda_join(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
                            uint32_t step, rung_error *error);
+/* decode.c: products of one row with the region in front of them; asked like join. */
+rung_status rung_cuda_join_row(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
+                               uint32_t step, rung_error *error);
+/* attend_one.c: attention of one row with what is in front of it; asked like join, and behind it. */
+rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
+                               uint32_t step, rung_error *error);
+rung_dim rung_cuda_attend_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role);
+/* cuda.c: false for kernels that are left out by hand. */
+bool rung_cuda_is_wanted(const char *name);
 /* cuda.c: fills prepared->function, after kernel and step are set. */
 rung_status rung_cuda_prepare_kernel(const rung_cuda_prepare *in);
 

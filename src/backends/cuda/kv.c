@@ -134,7 +134,9 @@ static bool fits_attend(const rung_match *match, char *why) {
 typedef struct attend_own {
   attend_shape shape;
   bool split;
+  uint32_t many; /* bytes of shared memory of the kernel for many rows; 0: there is none */
 } attend_own;
+enum { MANY = 2, MANY_ROWS = 64, MANY_THREADS = 128 }; /* which of prepared->function, rows of its blocks */
 
 rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front) {
   const rung_ref *q = &in->plan->ref[in->step->in], *state = q + 1;
@@ -152,6 +154,31 @@ rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *fro
   return RUNG_OK;
 }
 
+/* The kernel for many rows is a unit of its own. */
+rung_status rung_cuda_prepare_attend_rows(const rung_cuda_prepare *in, rung_text *front) {
+  static const char *const name[] = {"attend_many", NULL};
+  RUNG_TRY(rung_cuda_prepare_attend(in, front));
+  attend_own *own = (attend_own *)(uintptr_t)in->prepared->own;
+  const rung_ref *state = &in->plan->ref[in->step->in + 1];
+  const attend_shape *s = &own->shape;
+  if (in->plan->state[in->plan->root[state->root].index].type.type != RUNG_TYPE_F16 || s->key_dim % 16 ||
+      s->value_dim % 32 || s->key_dim > 128 || s->value_dim > 128 || !rung_cuda_is_wanted(name[0]))
+    return RUNG_OK;
+  rung_text all;
+  rung_text_init(&all, in->device->host);
+  rung_text_printf(&all, "#define NARROW %d\n", ((const rung_attention_kv_attrs *)in->step->attrs)->narrow);
+  if (front->data) rung_text_add(&all, front->data, front->length);
+  rung_status status = rung_text_status(&all, in->error);
+  if (!status) status = rung_cuda_compile(in->device, name[0], &all, name, 1, &in->prepared->function[MANY], in->error);
+  rung_text_finish(&all);
+  RUNG_TRY(status);
+  own->many = (uint32_t)(2 * MANY_ROWS * (2 * (s->key_dim + s->value_dim) + 32));
+  const int result =
+      in->device->driver.function_set(in->prepared->function[MANY], RUNG_CU_SHARED_BYTES, (int)own->many);
+  if (result) return rung_fail(in->error, RUNG_SYSTEM, "cuda: shared memory: %s", rung_cuda_text(in->device, result));
+  return RUNG_OK;
+}
+
 typedef struct attend_params {
   rung_cuda_kv kv;
   rung_cuda_operand q, y;
@@ -160,6 +187,16 @@ typedef struct attend_params {
   float scale, soft_cap;
   int32_t offsets_type, slot_type, past_type, pad;
 } attend_params;
+
+rung_status rung_cuda_check_window(const rung_cuda_step *step) {
+  const rung_attention_kv_attrs *attrs = step->args->attrs;
+  const rung_kv_view *kv = step->args->in[1].kv;
+  if (kv->window && (attrs->window == 0 || attrs->window > kv->window))
+    return rung_fail(step->args->error, RUNG_INVALID_ARGUMENT,
+                     "attention_kv: window %lld of a state that keeps %lld positions", (long long)attrs->window,
+                     (long long)kv->window);
+  return RUNG_OK;
+}
 
 rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out) {
   const attend_own *own = step->args->prepared;
@@ -180,10 +217,10 @@ rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_op
                            .offsets_type = in[2].type,
                            .slot_type = in[3].type,
                            .past_type = in[4].type};
-  if (in[1].kv->window && (attrs->window == 0 || attrs->window > in[1].kv->window))
-    return rung_fail(step->args->error, RUNG_INVALID_ARGUMENT,
-                     "attention_kv: window %lld of a state that keeps %lld positions", (long long)attrs->window,
-                     (long long)in[1].kv->window);
+  RUNG_TRY(rung_cuda_check_window(step));
+  if (own->many && p.rows >= FEW_ROWS && p.rows >= MANY_ROWS / 4 * p.sequences)
+    return rung_cuda_emit(step, MANY, (p.rows + MANY_ROWS - 1) / MANY_ROWS, own->shape.heads, 1, MANY_THREADS,
+                          own->many, &p, sizeof p);
   const uint32_t shared = (uint32_t)shared_bytes(own->shape.heads / own->shape.kv_heads, own->shape.value_dim);
   if (own->split && p.rows < FEW_ROWS)
     return rung_cuda_emit(step, 1, p.rows * SPLITS, own->shape.kv_heads, 1, 128, shared, &p, sizeof p);
@@ -196,7 +233,7 @@ static rung_status launch_attend(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define ROW(name_, op_, unit_, fits_, prepare_, launch_, ...)                              \
+#define ROW(name_, op_, unit_, fits_, scratch_, prepare_, launch_, ...)                    \
   {                                                                                        \
     .row = {.name = name_,                                                                 \
             .op = &rung_op_##op_,                                                          \
@@ -207,14 +244,15 @@ static rung_status launch_attend(const rung_cuda_step *step) {
             .in_strides = RUNG_STRIDES_ANY,                                                \
             .out_strides = RUNG_STRIDES_ANY,                                               \
             .guard_role = -1,                                                              \
-            .fits = fits_},                                                                \
+            .fits = fits_,                                                                 \
+            .scratch = scratch_},                                                          \
     .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
   }
 
 static const rung_cuda_kernel rows[] = {
-    ROW("rope_pairs", rope, "kv", fits_rope, rung_cuda_prepare_rope, launch_rope, "rope"),
-    ROW("append_rows", append, "kv", fits_append, NULL, launch_append, "append"),
-    ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_prepare_attend, launch_attend, "attend",
-        "attend_split"),
+    ROW("rope_pairs", rope, "kv", fits_rope, NULL, rung_cuda_prepare_rope, launch_rope, "rope"),
+    ROW("append_rows", append, "kv", fits_append, NULL, NULL, launch_append, "append"),
+    ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_attend_scratch, rung_cuda_prepare_attend_rows,
+        launch_attend, "attend", "attend_split"),
 };
 const rung_cuda_family rung_cuda_family_kv = {"kv", rows, RUNG_COUNT(rows)};

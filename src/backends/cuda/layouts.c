@@ -14,6 +14,15 @@
 
 #include "backends/cuda/matmul.h"
 
+/* q8_0 lies in tiles of 16 rows by 128, 2176 bytes; the last ones along k are filled up with zeros:
+ *
+ *   0     a pair of halves for each lane: the factors of run t of rows g and g + 8
+ *   128   4 times 32 lanes times 16 bytes; lane 4g + t of chunk c: numbers 8t .. 8t + 7 of run c, of row g the first word,
+ *         of row g + 8 the first, of row g the second, of row g + 8 the second; the words are numbers 0 4 1 5 and 2 6 3 7,
+ *         which is how a word of half bytes above comes apart, so that both multiply one and the same x */
+enum { Q8_TILE = 2176, Q8_K = 128, Q8_BLOCK = 34 };
+static const uint8_t q8_order[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+
 enum { TILE = 2304, ROWS = 16, BLOCK = 144, RUNS = 8 };
 
 static uint64_t panel_bytes(int64_t k) { return (uint64_t)(k / 256) * TILE; }
@@ -128,6 +137,53 @@ static void row_of(const uint8_t *form, int64_t n, int64_t k, float *out) {
   }
 }
 
+/* ---- q8_0 */
+
+static uint64_t q8_panel_bytes(int64_t k) { return (uint64_t)((k + Q8_K - 1) / Q8_K) * Q8_TILE; }
+
+/* Where the eight numbers 8t .. 8t + 7 of a run of a row begin; the second word lies 8 bytes behind. */
+static size_t q8_word_at(int row, int run, int t) {
+  return 128 + (size_t)run * 512 + (size_t)(4 * (row & 7) + t) * 16 + (row >= 8 ? 4 : 0);
+}
+static size_t q8_scale_at(int row, int run) { return (size_t)(4 * (row & 7) + run) * 4 + (row >= 8 ? 2 : 0); }
+
+static void q8_pack(const uint8_t *const *row, int64_t rows, int64_t k, uint8_t *out_panel) {
+  memset(out_panel, 0, q8_panel_bytes(k));
+  for (int64_t b = 0; b < k / 32; b++) {
+    uint8_t *tile = out_panel + b / 4 * Q8_TILE;
+    for (int r = 0; r < (int)rows; r++) {
+      const uint8_t *block = row[r] + b * Q8_BLOCK;
+      memcpy(tile + q8_scale_at(r, (int)(b & 3)), block, 2);
+      for (int i = 0; i < 32; i++) {
+        const uint8_t *from = block + 2 + (i & ~7) + q8_order[i & 7];
+        tile[q8_word_at(r, (int)(b & 3), i / 8) + (size_t)(i & 4) * 2 + (size_t)(i & 3)] = *from;
+      }
+    }
+  }
+}
+
+static void q8_unpack_block(const uint8_t *panel, int row, int64_t b, uint8_t *block) {
+  const uint8_t *tile = panel + b / 4 * Q8_TILE;
+  memcpy(block, tile + q8_scale_at(row, (int)(b & 3)), 2);
+  for (int i = 0; i < 32; i++)
+    block[2 + (i & ~7) + q8_order[i & 7]] =
+        tile[q8_word_at(row, (int)(b & 3), i / 8) + (size_t)(i & 4) * 2 + (size_t)(i & 3)];
+}
+
+static void q8_unpack(const uint8_t *panel, int64_t rows, int64_t k, uint8_t *const *out_row) {
+  for (int64_t b = 0; b < k / 32; b++)
+    for (int64_t r = 0; r < rows; r++) q8_unpack_block(panel, (int)r, b, out_row[r] + b * Q8_BLOCK);
+}
+
+static void q8_row_of(const uint8_t *form, int64_t n, int64_t k, float *out) {
+  const uint8_t *panel = form + (uint64_t)(n / ROWS) * q8_panel_bytes(k);
+  uint8_t block[Q8_BLOCK];
+  for (int64_t b = 0; b < k / 32; b++) {
+    q8_unpack_block(panel, (int)(n % ROWS), b, block);
+    rung_type_get(RUNG_TYPE_Q8_0)->to_f32(block, out + 32 * b, 32);
+  }
+}
+
 static const rung_layout layouts[] = {{.id = RUNG_CUDA_TILES,
                                        .name = "q4_kx16.tile",
                                        .source = RUNG_TYPE_Q4_K,
@@ -135,11 +191,23 @@ static const rung_layout layouts[] = {{.id = RUNG_CUDA_TILES,
                                        .panel_bytes = panel_bytes,
                                        .pack = pack,
                                        .unpack = unpack,
-                                       .row = row_of}};
+                                       .row = row_of},
+                                      {.id = RUNG_CUDA_Q8_TILES,
+                                       .name = "q8_0x16.tile",
+                                       .source = RUNG_TYPE_Q8_0,
+                                       .panel = ROWS,
+                                       .panel_bytes = q8_panel_bytes,
+                                       .pack = q8_pack,
+                                       .unpack = q8_unpack,
+                                       .row = q8_row_of}};
 
 const rung_layout *rung_cuda_layouts(size_t *out_count) {
   *out_count = RUNG_COUNT(layouts);
   return layouts;
 }
 
-const rung_layout *rung_cuda_layout_of(rung_type type) { return type == RUNG_TYPE_Q4_K ? &layouts[0] : NULL; }
+const rung_layout *rung_cuda_layout_of(rung_type type) {
+  for (size_t i = 0; i < RUNG_COUNT(layouts); i++)
+    if (layouts[i].source == type) return &layouts[i];
+  return NULL;
+}

@@ -21,7 +21,9 @@ bool rung_cuda_multiplies_a8(rung_type type) {
 }
 
 bool rung_cuda_reads_weight(int type, uint16_t layout) {
-  if (layout) return layout == RUNG_CUDA_TILES && type == RUNG_TYPE_Q4_K;
+  if (layout)
+    return (layout == RUNG_CUDA_TILES && type == RUNG_TYPE_Q4_K) ||
+           (layout == RUNG_CUDA_Q8_TILES && type == RUNG_TYPE_Q8_0);
   return rung_cuda_is_float(type) || rung_cuda_multiplies_a8((rung_type)type);
 }
 
@@ -65,7 +67,7 @@ static rung_status prepare_product(const rung_cuda_prepare *in, rung_text *front
   product_own *own = rung_arena_alloc(in->arena, sizeof *own);
   if (!own) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
   const bool a8 = a->type == RUNG_TYPE_A8, narrow = b->type == RUNG_TYPE_F16 || b->type == RUNG_TYPE_BF16;
-  *own = (product_own){.rows_a_warp = a8 && b->type != RUNG_TYPE_Q8_0 ? 2 : 1,
+  *own = (product_own){.rows_a_warp = a8 && (b->layout || b->type != RUNG_TYPE_Q8_0) ? 2 : 1,
                        .tiles = a8 && b->layout == RUNG_CUDA_TILES,
                        .split = !a8 && narrow,
                        .exact = !a8 && !narrow};
@@ -127,6 +129,85 @@ static rung_status launch_many(const rung_cuda_step *step) {
   RUNG_TRY(product_params(step, &p));
   if (own->exact) return rung_cuda_emit(step, 1, (p.n + 63) / 64, (p.m + 63) / 64, 1, 256, 0, &p, sizeof p);
   return rung_cuda_emit(step, 0, (p.n + 127) / 128, (p.m + 127) / 128, 1, 256, 0, &p, sizeof p);
+}
+
+/* ---- many rows, through the library: halves of both sides, which quantised ones become in scratch. The weights of a
+ * large matrix come in slabs of rows. */
+
+enum { MANY_ROWS = 64, SLAB_BYTES = 128 << 20, ALIGN = 256 };
+
+static bool fits_library(const rung_match *match, char *why) {
+  const int a = match->in[0]->type, b = match->in[1]->type;
+  if (!fits_weight(match, why)) return false;
+  if (a != RUNG_TYPE_A8 && (a != b || a == RUNG_TYPE_F32)) return refuse(why, "the library multiplies f16 or bf16");
+  for (uint32_t i = 0; i < match->n_out; i++)
+    if (match->out[i].type != RUNG_TYPE_F32) return refuse(why, "the result is not f32");
+  return true;
+}
+
+static int64_t slab_rows(int64_t n, int64_t k) {
+  const int64_t slabs = (n * k * 2 + SLAB_BYTES - 1) / SLAB_BYTES, most = (n + slabs - 1) / slabs;
+  return (most + 127) / 128 * 128;
+}
+
+/* The workspace, x, a slab. */
+static rung_dim library_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role) {
+  int64_t n, k;
+  const rung_dim workspace = rung_dims_constant(dims, RUNG_CUDA_WORKSPACE);
+  if (match->in[0]->type != RUNG_TYPE_A8 || !rung_dims_is_constant(dims, role[1], &n) ||
+      !rung_dims_is_constant(dims, role[2], &k) || !n)
+    return workspace;
+  const rung_dim x = rung_dims_combine(dims, RUNG_DIM_MUL, role[0], rung_dims_constant(dims, 2 * k));
+  const rung_dim slab = rung_dims_constant(dims, RUNG_CUDA_WORKSPACE + ALIGN + slab_rows(n, k) * k * 2);
+  return rung_dims_combine(dims, RUNG_DIM_ADD, x, slab);
+}
+
+static rung_status prepare_library(const rung_cuda_prepare *in, rung_text *front) {
+  const rung_ref *b = &in->plan->ref[in->step->in + 1];
+  rung_cuda_put_weights(b->type, b->layout, front);
+  return RUNG_OK;
+}
+
+typedef struct widen_params {
+  uint64_t from, to;
+  int64_t rows, first, k;
+} widen_params;
+
+static rung_status widen(const rung_cuda_step *step, int which, const widen_params *p) {
+  const int64_t most = (int64_t)step->device->processors * 8;
+  return rung_cuda_emit(step, which, rung_cuda_blocks(p->rows * p->k / 32, 256, most), 1, 1, 256, 0, p, sizeof *p);
+}
+
+static rung_status launch_library(const rung_cuda_step *step) {
+  const rung_operand *a = &step->args->in[0], *b = &step->args->in[1];
+  matmul_params p;
+  RUNG_TRY(product_params(step, &p));
+  const uint64_t scratch = (uint64_t)(uintptr_t)step->args->scratch;
+  rung_cuda_product product = {.x = p.x,
+                               .w = p.w,
+                               .y = p.y,
+                               .workspace = scratch,
+                               .m = p.m,
+                               .n = p.n,
+                               .k = p.k,
+                               .pitch = p.ldy,
+                               .type = a->type == RUNG_TYPE_A8 ? RUNG_TYPE_F16 : b->type};
+  if (a->type != RUNG_TYPE_A8) return rung_cuda_emit_product(step, &product);
+  const uint64_t x = scratch + RUNG_CUDA_WORKSPACE, slab = x + (uint64_t)(p.m * p.k * 2 + ALIGN - 1) / ALIGN * ALIGN;
+  const widen_params of_x = {.from = p.x, .to = x, .rows = p.m, .k = p.k};
+  RUNG_TRY(widen(step, 0, &of_x));
+  const int64_t rows = slab_rows(p.n, p.k);
+  for (int64_t first = 0; first < p.n; first += rows) {
+    const widen_params of_w = {
+        .from = p.w, .to = slab, .rows = p.n - first < rows ? p.n - first : rows, .first = first, .k = p.k};
+    RUNG_TRY(widen(step, 1, &of_w));
+    product.x = x;
+    product.w = slab;
+    product.n = of_w.rows;
+    product.y = p.y + (uint64_t)first * sizeof(float);
+    RUNG_TRY(rung_cuda_emit_product(step, &product));
+  }
+  return RUNG_OK;
 }
 
 /* ---- any floats */
@@ -219,7 +300,7 @@ static rung_status launch_rows(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define WEIGHT(name_, op_, unit_, lo, hi, prepare_, launch_, ...)                          \
+#define WEIGHT(name_, op_, unit_, lo, hi, fits_, scratch_, prepare_, launch_, ...)         \
   {                                                                                        \
     .row = {.name = name_,                                                                 \
             .op = &rung_op_##op_,                                                          \
@@ -230,10 +311,11 @@ static rung_status launch_rows(const rung_cuda_step *step) {
             .in_layout = {0, RUNG_ANY_LAYOUT},                                             \
             .in_strides = RUNG_STRIDES_DENSE,                                              \
             .out_strides = RUNG_STRIDES_ROWS,                                              \
-            .guard_role = (hi) ? 0 : -1,                                                   \
+            .guard_role = (lo) || (hi) ? 0 : -1,                                           \
             .guard_lo = lo,                                                                \
             .guard_hi = hi,                                                                \
-            .fits = fits_weight},                                                          \
+            .fits = fits_,                                                                 \
+            .scratch = scratch_},                                                          \
     .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
   }
 
@@ -251,12 +333,17 @@ static const rung_cuda_kernel rows[] = {
      .unit = "product",
      .function = {"product_f32", "product_f64", NULL},
      .launch = launch_any},
-    WEIGHT("gemm_weights", matmul, "gemm", 0, 0, prepare_many, launch_many, "gemm_f16", "gemm_f32"),
-    WEIGHT("gemv_weights", matmul, "matmul", 0, FEW, prepare_few, launch_few, "gemv_1", "gemv_4", "gemv_tile_1",
-           "gemv_tile_4"),
-    WEIGHT("gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, prepare_many, launch_many, "gemm_f16", "gemm_f32"),
-    WEIGHT("gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, prepare_few, launch_few, "gemv_1", "gemv_4",
+    WEIGHT("gemm_weights", matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many, launch_many, "gemm_f16", "gemm_f32"),
+    WEIGHT("library_weights", matmul, "widen", MANY_ROWS, 0, fits_library, library_scratch, prepare_library,
+           launch_library, "widen_x", "widen_w"),
+    WEIGHT("gemv_weights", matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few, launch_few, "gemv_1", "gemv_4",
            "gemv_tile_1", "gemv_tile_4"),
+    WEIGHT("gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many, launch_many,
+           "gemm_f16", "gemm_f32"),
+    WEIGHT("library_weights_grouped", grouped_matmul, "widen", MANY_ROWS, 0, fits_library, library_scratch,
+           prepare_library, launch_library, "widen_x", "widen_w"),
+    WEIGHT("gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few, launch_few,
+           "gemv_1", "gemv_4", "gemv_tile_1", "gemv_tile_4"),
     {.row = {.name = "gather_weight_rows",
              .op = &rung_op_gather,
              .in_type = {RUNG_ANY_TYPE, RUNG_ANY_TYPE},

@@ -5,7 +5,8 @@
 
 #include "backends/cuda/kernel.h"
 
-enum { RUNG_CUDA_TILES = 1 }; /* layout id: q4_k in tiles of 16 x 256 (layouts.c) */
+/* layout ids (layouts.c): q4_k in tiles of 16 x 256, q8_0 in tiles of 16 x 128 */
+enum { RUNG_CUDA_TILES = 1, RUNG_CUDA_Q8_TILES = 2 };
 
 const rung_layout *rung_cuda_layouts(size_t *out_count);
 const rung_layout *rung_cuda_layout_of(rung_type type);
@@ -14,5 +15,17 @@ bool rung_cuda_multiplies_a8(rung_type type);
 bool rung_cuda_reads_weight(int type, uint16_t layout);
 /* The defines and the text of weights.cu. */
 void rung_cuda_put_weights(int type, uint16_t layout, rung_text *front);
+
+/* What the kernel of kernels/decode.cu is made for. */
+typedef struct rung_cuda_row {
+  int weight, x; /* types */
+  uint16_t layout;
+  int64_t k;
+  int members;
+  bool tiled;
+  const struct rung_region_list *list; /* NULL: the row lies in memory */
+  const struct rung_region_row *region;
+} rung_cuda_row;
+void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front);
 
 #endif

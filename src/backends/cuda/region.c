@@ -178,19 +178,25 @@ typedef struct region_own {
   int operands, outputs;
 } region_own;
 
-rung_status rung_region_prepare(const rung_cuda_prepare *in, rung_text *front) {
+rung_status rung_region_of_step(const rung_cuda_prepare *in, rung_region_list *out) {
   if (in->step->n_in > RUNG_KERNEL_IN || in->step->n_out > RUNG_KERNEL_OUT)
     return rung_fail(in->error, RUNG_INTERNAL, "cuda: a region of too many operands");
   rung_node node;
   rung_value_type type[RUNG_REGION_OPERANDS];
   rung_match *match = rung_arena_alloc(in->arena, sizeof *match);
-  region_own *own = rung_arena_alloc(in->arena, sizeof *own);
-  rung_region_list *list = rung_arena_alloc(in->arena, sizeof *list);
-  if (!match || !own || !list) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a region");
+  if (!match) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a region");
   match_of(in, &node, type, match);
   char why[WHY_BYTES] = "";
-  if (!rung_region_read(match, list, why))
+  if (!rung_region_read(match, out, why))
     return rung_fail(in->error, RUNG_INTERNAL, "cuda: a region that was promised has no kernel: %s", why);
+  return RUNG_OK;
+}
+
+rung_status rung_region_prepare(const rung_cuda_prepare *in, rung_text *front) {
+  region_own *own = rung_arena_alloc(in->arena, sizeof *own);
+  rung_region_list *list = rung_arena_alloc(in->arena, sizeof *list);
+  if (!own || !list) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a region");
+  RUNG_TRY(rung_region_of_step(in, list));
   rung_region_print_front(front);
   rung_region_print(list, front);
   *own = (region_own){.columns = list->columns,

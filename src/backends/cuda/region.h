@@ -36,6 +36,18 @@ typedef struct rung_region_cut {
 } rung_region_cut;
 rung_region_cut rung_region_cut_of(const rung_region_list *list);
 
+/* One row made by every block of a product of one row (decode.c). */
+enum { RUNG_REGION_ROW_THREADS = 512 };
+typedef struct rung_region_row {
+  bool early[RUNG_REGION_OPERANDS]; /* inputs that no kernel makes: weights */
+  int x;                            /* the output that the product reads */
+  int quantized;                    /* the value that is quantised for it, where it is a8 */
+} rung_region_row;
+/* The function make_x of kernels/decode.cu. All values are f32, f16 or bf16, the output x may be a8. */
+void rung_region_print_row(const rung_region_list *list, const rung_region_row *row, rung_text *out);
+/* The list of a planned step. */
+rung_status rung_region_of_step(const rung_cuda_prepare *in, rung_region_list *out);
+
 bool rung_region_fits(const rung_match *match, char *why);
 rung_status rung_region_prepare(const rung_cuda_prepare *in, rung_text *front);
 rung_status rung_region_launch(const rung_cuda_step *step);

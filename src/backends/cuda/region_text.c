@@ -182,8 +182,7 @@ static void print_elements(const rung_region_list *l, rung_text *out) {
 /* ---- row by row: a thread has columns t, t + threads, ... of all values */
 
 static const char each[] =
-    "#pragma unroll\n  for (int k = 0; k < PART; k++) {\n    const int c = blockIdx.y * PART * "
-    "THREADS + threadIdx.x + k * THREADS; (void)c;\n";
+    "#pragma unroll\n  for (int k = 0; k < PART; k++) {\n    const int c = COLUMN(k); (void)c;\n";
 
 static void print_norm(const rung_region_list *l, const rung_region_op *o, rung_text *out) {
   const bool centred = o->op == &rung_op_layer_norm;
@@ -219,6 +218,7 @@ static void print_rows(const rung_region_list *l, rung_text *out) {
   const rung_region_cut cut = rung_region_cut_of(l);
   rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define THREADS %d\n#define PART %" PRId64 "\n", l->columns,
                    cut.threads, cut.part);
+  rung_text_puts(out, "#define COLUMN(k) (blockIdx.y * PART * THREADS + threadIdx.x + (k) * THREADS)\n");
   rung_text_puts(out,
                  "extern \"C\" __global__ void __launch_bounds__(THREADS) region(const __grid_constant__ params p) {\n"
                  "  __shared__ float shared[32];\n  GO();\n  i64 rest = blockIdx.x;\n");
@@ -261,6 +261,65 @@ static void print_rows(const rung_region_list *l, rung_text *out) {
     rung_text_puts(out, "\n  }\n");
   }
   rung_text_puts(out, "}\n");
+}
+
+/* ---- one row, by every block of a product that reads it (kernels/decode.cu): a thread has eight neighbouring columns
+ * at a time. What a norm needs whole stands in registers; without one the columns come in rounds. */
+
+static void print_inputs(const rung_region_list *l, const rung_region_row *row, bool early, rung_text *out) {
+  for (int k = 0; k < l->inputs; k++) {
+    if (row->early[k] != early) continue;
+    rung_text_printf(out,
+                     "  for (int j = 0; j < PART / 8; j++) load_8(v%d + 8 * j, (const %s *)p.base[%d], GROUP_AT(j));\n",
+                     k, memory_name(l->type[k]), k);
+  }
+}
+
+static void print_outputs(const rung_region_list *l, const rung_region_row *row, rung_text *out) {
+  for (int r = 0; r < l->outputs; r++) {
+    const int v = l->output[r];
+    if (r == row->x) {
+      const char *put = l->type[v] == RUNG_TYPE_A8 ? "quantize_8" : "keep_8";
+      const int from = l->type[v] == RUNG_TYPE_A8 ? row->quantized : v;
+      rung_text_printf(out, "  for (int j = 0; j < PART / 8; j++) %s(v%d + 8 * j, GROUP_AT(j), image);\n", put, from);
+    } else {
+      rung_text_printf(out,
+                       "  for (int j = 0; j < PART / 8; j++) store_8((%s *)p.base[%d], GROUP_AT(j), v%d + 8 * j);\n",
+                       memory_name(l->type[v]), l->inputs + r, v);
+    }
+  }
+}
+
+void rung_region_print_row(const rung_region_list *l, const rung_region_row *row, rung_text *out) {
+  bool whole = false;
+  for (int i = 0; i < l->ops; i++) whole |= l->op[i].op == &rung_op_rms_norm || l->op[i].op == &rung_op_layer_norm;
+  const int64_t rounds = (l->columns + 8 * RUNG_REGION_ROW_THREADS - 1) / (8 * RUNG_REGION_ROW_THREADS);
+  rung_text_puts(out, rung_cuda_unit_text("values"));
+  rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define PART %" PRId64 "\n", l->columns, whole ? 8 * rounds : 8);
+  rung_text_puts(out,
+                 "#define GROUP_AT(j) (first + (int)threadIdx.x + (j) * THREADS)\n"
+                 "#define COLUMN(k) (8 * GROUP_AT((k) / 8) + (k) % 8)\n"
+                 "__device__ __forceinline__ void make_x(const step_params &p, float *shared, u8 *image) {\n");
+  if (!whole) rung_text_puts(out, "  WAIT();\n  for (int first = 0; first < GROUPS; first += THREADS) {\n");
+  if (whole) rung_text_puts(out, "  const int first = 0;\n");
+  for (int k = 0; k < l->inputs; k++) rung_text_printf(out, "  float v%d[PART];\n", k);
+  print_inputs(l, row, true, out);
+  if (whole) rung_text_puts(out, "  WAIT();\n");
+  print_inputs(l, row, false, out);
+  for (int i = 0; i < l->ops; i++) {
+    const rung_region_op *o = &l->op[i];
+    if (o->op == &rung_op_quantize_rows) continue;
+    rung_text_printf(out, "  float v%d[PART];\n", o->out);
+    if (o->op == &rung_op_rms_norm || o->op == &rung_op_layer_norm) {
+      print_norm(l, o, out);
+      continue;
+    }
+    rung_text_printf(out, "  %s", each);
+    print_elementwise(l, o, out);
+    rung_text_puts(out, "  }\n");
+  }
+  print_outputs(l, row, out);
+  rung_text_puts(out, whole ? "}\n" : "  }\n}\n");
 }
 
 void rung_region_print_front(rung_text *out) {

@@ -36,7 +36,9 @@ typedef struct kept {
   uint64_t clock, serial;
   rung_cuda_refusal *refusal; /* pinned */
   uint64_t refusal_there;
-  bool failed; /* a table could not be placed */
+  void *counters; /* on the device, RUNG_CUDA_COUNTERS words */
+  bool failed;    /* a table could not be placed */
+  rung_cuda_times times;
 } kept;
 
 /* ---- lists */
@@ -46,6 +48,18 @@ static rung_status list_room(rung_cuda_list *list, size_t bytes, rung_error *err
   if (!rung_host_grow(list->host, &data, &list->capacity, list->bytes + bytes, 1))
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for a list of launches");
   list->data = data;
+  return RUNG_OK;
+}
+
+rung_status rung_cuda_emit_product(const rung_cuda_step *step, const rung_cuda_product *product) {
+  rung_cuda_list *list = step->list;
+  const rung_cuda_launch launch = {.bytes = sizeof *product};
+  if (product->m <= 0 || product->n <= 0) return RUNG_OK;
+  RUNG_TRY(list_room(list, sizeof launch + sizeof *product, step->args->error));
+  memcpy(list->data + list->bytes, &launch, sizeof launch);
+  memcpy(list->data + list->bytes + sizeof launch, product, sizeof *product);
+  list->bytes += sizeof launch + sizeof *product;
+  list->launches++;
   return RUNG_OK;
 }
 
@@ -78,24 +92,31 @@ static bool is_on(const char *variable) {
   return !text || strcmp(text, "0") != 0;
 }
 
-static bool launch_list(rung_cuda *self, const rung_cuda_list *list) {
+size_t rung_cuda_launch_one(rung_cuda *self, const rung_cuda_list *list, size_t at) {
   const rung_cu_launch_attribute programmatic = {.id = RUNG_CU_PROGRAMMATIC, .value = {.programmatic = 1}};
-  const bool overlap = self->chip >= 90 && is_on("RUNG_CUDA_OVERLAP");
-  for (size_t at = 0; at < list->bytes;) {
-    rung_cuda_launch l;
-    memcpy(&l, list->data + at, sizeof l);
-    void *parameter = list->data + at + sizeof l;
+  rung_cuda_launch l;
+  memcpy(&l, list->data + at, sizeof l);
+  void *parameter = list->data + at + sizeof l;
+  if (!l.function) {
+    rung_cuda_product product;
+    memcpy(&product, parameter, sizeof product);
+    rung_cuda_multiply(self, &product);
+  } else {
     const rung_cu_launch config = {.grid = {l.grid[0], l.grid[1], l.grid[2]},
                                    .block = {l.threads, 1, 1},
                                    .shared = l.shared,
                                    .stream = self->stream,
                                    .attribute = &programmatic,
-                                   .attributes = overlap ? 1 : 0};
-    if (!rung_cuda_ok(self, self->driver.launch(&config, l.function, &parameter, NULL), "launching a kernel"))
-      return false;
-    at += sizeof l + (l.bytes + 7) / 8 * 8;
+                                   .attributes = self->chip >= 90 && self->overlap ? 1 : 0};
+    rung_cuda_ok(self, self->driver.launch(&config, l.function, &parameter, NULL), "launching a kernel");
   }
-  return true;
+  return at + sizeof l + (l.bytes + 7) / 8 * 8;
+}
+
+static bool launch_list(rung_cuda *self, const rung_cuda_list *list) {
+  self->overlap = is_on("RUNG_CUDA_OVERLAP");
+  for (size_t at = 0; at < list->bytes && !self->failed;) at = rung_cuda_launch_one(self, list, at);
+  return !self->failed;
 }
 
 /* ---- graphs */
@@ -153,13 +174,14 @@ static void flush(kept *k, bool traced) {
       capture(k, g);
     if (g) g->used = ++k->clock;
   }
+  rung_cuda_times_begin(self, &k->times);
   if (g && g->executable)
     rung_cuda_ok(self, self->driver.graph_launch(g->executable, self->stream), "launching a graph");
   else
     launch_list(self, &k->list);
+  rung_cuda_times_end(self, &k->times);
   if (traced) rung_cuda_ok(self, self->driver.stream_wait(self->stream), "waiting");
   rung_cuda_leave(self, before);
-  k->list.bytes = 0;
   k->list.launches = 0;
 }
 
@@ -176,8 +198,11 @@ static rung_status make_kept(rung_cuda *self, rung_error *error, kept **out) {
   k->refusal = pinned;
   if (!result) memset(pinned, 0, sizeof *k->refusal);
   if (!result) result = self->driver.host_address(&k->refusal_there, pinned, 0);
+  rung_cuda_times_open(self, &k->times);
   rung_cuda_leave(self, before);
   *out = k;
+  if (!result && !(k->counters = self->far.alloc(self, RUNG_CUDA_COUNTERS * sizeof(uint32_t))))
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
   return result ? rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result))
                 : RUNG_OK;
 }
@@ -189,10 +214,12 @@ void rung_cuda_forget(void *self_, void *kept_) {
   void *before;
   rung_cuda_enter(self, &before);
   self->driver.stream_wait(self->stream);
+  rung_cuda_times_close(self, &k->times, &k->list);
   for (int i = 0; i < GRAPHS; i++) drop_graph(self, &k->graph[i]);
   for (int i = 0; i < TABLES; i++)
     if (k->table[i].there) self->driver.free(k->table[i].there);
   if (k->refusal) self->driver.host_free(k->refusal);
+  if (k->counters) self->driver.free((uint64_t)(uintptr_t)k->counters);
   rung_cuda_leave(self, before);
   rung_host_free(self->host, RUNG_MEMORY_host, k->list.data, k->list.capacity);
   rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
@@ -202,6 +229,7 @@ rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
   rung_cuda *self = self_;
   kept *k = kept_;
   RUNG_TRY(self->far.check(self, error));
+  if (k) rung_cuda_times_take(self, &k->times);
   if (!k || !k->refusal->set) return RUNG_OK;
   const rung_cuda_refusal r = *k->refusal;
   *k->refusal = (rung_cuda_refusal){0};
@@ -246,8 +274,21 @@ typedef struct running {
   kept *kept;
 } running;
 
+static const rung_cuda_prepared *prepared_at(const running *r, uint32_t index) {
+  return &r->image->prepared[r->run->plan->step[index].variant + r->run->variant[index]];
+}
+static bool is_one_row(const running *r, uint32_t index) {
+  const rung_cuda_prepared *one = prepared_at(r, index)->one;
+  return one && one->kernel->applies(one, r->run, index);
+}
+
 static rung_status run_step(const running *r, uint32_t index, const rung_cuda_prepared *prepared) {
   const rung_step *step = &r->run->plan->step[index];
+  if (prepared->ahead) {
+    const uint32_t last = index + prepared->ahead;
+    if (prepared_at(r, last)->before >= prepared->ahead && is_one_row(r, last)) return RUNG_OK;
+  }
+  if (is_one_row(r, index)) prepared = prepared->one;
   const rung_args args = {.in = r->run->operand + step->in,
                           .out = r->run->operand + step->out,
                           .n_in = step->n_in,
@@ -263,6 +304,7 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
   if (prepared->absorbed) return RUNG_OK;
   if (!prepared->kernel->unit) {
     flush(r->kept, r->run->on_step != NULL);
+    r->kept->list.bytes = 0;
     return rung_cuda_run_host(r->self, step->op, &args);
   }
   const rung_cuda_step s = {.device = r->self,
@@ -273,6 +315,7 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
                             .refusal = r->kept->refusal_there,
                             .table = place_table,
                             .kept = r->kept,
+                            .counters = (uint64_t)(uintptr_t)r->kept->counters,
                             .list = &r->kept->list};
   RUNG_TRY(prepared->kernel->launch(&s));
   if (r->kept->failed) {
@@ -293,6 +336,7 @@ static rung_status trace_step(const running *r, uint32_t index, const rung_cuda_
                            .tasks = 1};
   RUNG_TRY(run_step(r, index, prepared));
   flush(r->kept, true);
+  r->kept->list.bytes = 0;
   event.end_ns = rung_clock_ns();
   r->run->on_step(r->run->on_step_self, &event);
   return RUNG_OK;
@@ -313,7 +357,7 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
   for (uint32_t i = first; i < first + count; i++) {
     if (RUNG_UNLIKELY(atomic_load_explicit(run->cancel, memory_order_relaxed)))
       return rung_fail(run->error, RUNG_CANCELLED, "the run was cancelled");
-    const rung_cuda_prepared *prepared = &r.image->prepared[run->plan->step[i].variant + run->variant[i]];
+    const rung_cuda_prepared *prepared = prepared_at(&r, i);
     RUNG_TRY(run->on_step ? trace_step(&r, i, prepared) : run_step(&r, i, prepared));
   }
   flush(r.kept, false);

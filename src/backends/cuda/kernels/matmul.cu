@@ -165,7 +165,7 @@ template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params
     if (lane == 0 && m0 + m < p.m) store_float(p.y, p.y_type, (m0 + m) * p.ldy + n, v);
   }
 }
-#elif W_TYPE == W_Q8_0 && X_A8
+#elif W_TYPE == W_Q8_0 && W_LAYOUT == 0 && X_A8
 // A warp has one row, four lanes a block.
 template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params &p) {
   const int lane = threadIdx.x & 31, j = lane & 3;

@@ -86,6 +86,21 @@ __device__ __forceinline__ void load_quads(const u8 *w, i64 blocks, i64 n, i64 b
     out->q[2 * t + 1] = (int)(e4 | e5 << 8 | e6 << 16 | e7 << 24);
   }
 }
+#elif W_LAYOUT == 2
+// Tiles of 16 rows by 128 (2176 bytes): a half of rows g and g + 8 for each lane's run, then its levels (layouts.c).
+__device__ __forceinline__ void load_quads(const u8 *w, i64 blocks, i64 n, i64 b, quads *out) {
+  const int row = (int)(n & 15), g = row & 7, run = (int)(b & 3), lower = row >= 8;
+  const u8 *tile = w + ((n >> 4) * ((blocks + 3) >> 2) + (b >> 2)) * 2176;
+  out->d0 = out->d1 = load_half(tile + (4 * g + run) * 4 + 2 * lower);
+  out->m0 = out->m1 = 0;
+#pragma unroll
+  for (int t = 0; t < 4; t++) {
+    const u8 *p = tile + 128 + run * 512 + (4 * g + t) * 16 + 4 * lower;
+    const u32 a = *(const u32 *)p, c = *(const u32 *)(p + 8); // 0 4 1 5, 2 6 3 7
+    out->q[2 * t] = (int)__byte_perm(a, c, 0x6420);
+    out->q[2 * t + 1] = (int)__byte_perm(a, c, 0x7531);
+  }
+}
 #else
 // Block b of 32 of row n; `blocks` of 32 in a row.
 __device__ __forceinline__ void load_quads(const u8 *w, i64 blocks, i64 n, i64 b, quads *out) {

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ * Decoding's attention: in runs of one row of one sequence the ropes of query and key, the append and the attention (and
+ * the quantising behind it) are one kernel. The static joins of join.c have to be there already; runs of more rows use
+ * them. */
+#include <math.h>
+#include <string.h>
+
+#include "backends/cuda/join.h"
+#include "ops/attrs.h"
+#include "ops/op_table.h"
+
+enum { SPLITS = 16, MOST_GROUP = 8, THREADS = 128 };
+
+/* As the kernel has it. */
+typedef struct attend_one_params {
+  rung_cuda_kv kv;
+  uint64_t q, k, v, y;
+  int64_t q_step, k_step, v_step, y_step, factor_step;
+  uint64_t slot, past, factors, refused, partial, counter;
+  int64_t window;
+  float scale, soft_cap;
+  int32_t q_type, k_type, v_type, y_type, slot_type, past_type, factor_type, pad;
+} attend_one_params;
+
+typedef struct one_own {
+  int64_t key_dim, kv_heads;
+  bool quantized;
+} one_own;
+
+/* Steps around the attention at `index`. */
+enum { ROPE_Q = 3, ROPE_K = 2, APPEND = 1 }; /* in front of it */
+
+static const rung_operand *in_of(const rung_run *run, uint32_t index, uint32_t i) {
+  return &run->operand[run->plan->step[index].in + i];
+}
+
+static bool one_applies(const rung_cuda_prepared *prepared, const rung_run *run, uint32_t index) {
+  const rung_operand *q = in_of(run, index - ROPE_Q, 0), *k = in_of(run, index - ROPE_K, 0),
+                     *v = in_of(run, index - APPEND, 2);
+  (void)prepared;
+  return q->extent[0] == 1 && in_of(run, index, 3)->extent[0] == 1 && q->stride[2] == 1 && k->stride[2] == 1 &&
+         v->stride[2] == 1;
+}
+
+static rung_status launch_one(const rung_cuda_step *step) {
+  const one_own *own = step->prepared->own;
+  const rung_attention_kv_attrs *attrs = step->args->attrs;
+  const rung_run *run = step->run;
+  const uint32_t s = step->index;
+  const rung_operand *q = in_of(run, s - ROPE_Q, 0), *k = in_of(run, s - ROPE_K, 0), *v = in_of(run, s - APPEND, 2);
+  const rung_operand *f = run->plan->step[s - ROPE_Q].n_in > 2 ? in_of(run, s - ROPE_Q, 2) : NULL;
+  const rung_operand *in = step->args->in;
+  const rung_operand *y = own->quantized ? &run->operand[run->plan->step[s + 1].out] : &step->args->out[0];
+  RUNG_TRY(rung_cuda_check_window(step));
+  const attend_one_params p = {.kv = rung_cuda_kv_of(step, in[1].kv),
+                               .q = (uint64_t)(uintptr_t)q->base,
+                               .k = (uint64_t)(uintptr_t)k->base,
+                               .v = (uint64_t)(uintptr_t)v->base,
+                               .y = (uint64_t)(uintptr_t)y->base,
+                               .q_step = q->stride[1],
+                               .k_step = k->stride[1],
+                               .v_step = v->stride[1],
+                               .y_step = own->quantized ? 0 : y->stride[1],
+                               .factor_step = f ? f->stride[0] : 0,
+                               .slot = (uint64_t)(uintptr_t)in[3].base,
+                               .past = (uint64_t)(uintptr_t)in[4].base,
+                               .factors = f ? (uint64_t)(uintptr_t)f->base : 0,
+                               .refused = step->refusal,
+                               .partial = (uint64_t)(uintptr_t)step->args->scratch,
+                               .counter = step->counters,
+                               .window = attrs->window,
+                               .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->key_dim)),
+                               .soft_cap = (float)attrs->soft_cap,
+                               .q_type = q->type,
+                               .k_type = k->type,
+                               .v_type = v->type,
+                               .y_type = y->type,
+                               .slot_type = in[3].type,
+                               .past_type = in[4].type,
+                               .factor_type = f ? f->type : 0};
+  return rung_cuda_emit(step, 0, SPLITS, own->kv_heads, 1, THREADS, 0, &p, sizeof p);
+}
+
+static const rung_cuda_kernel one_kernel = {.row = {.name = "decode_attention"},
+                                            .unit = "attend_one",
+                                            .function = {"attend_one", NULL},
+                                            .launch = launch_one,
+                                            .applies = one_applies};
+
+rung_dim rung_cuda_attend_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role) {
+  int64_t heads = 0, value_dim = 0;
+  (void)role;
+  if (!rung_dims_is_constant(dims, match->in[0]->extent[1], &heads) ||
+      !rung_dims_is_constant(dims, match->in[1]->extent[2], &value_dim))
+    return rung_dims_constant(dims, 0);
+  return rung_dims_constant(dims, heads * SPLITS * (value_dim + 2) * (int64_t)sizeof(float));
+}
+
+/* ---- preparing */
+
+/* The position that the ropes turn by is the sequence's length where one row comes: what `positions` computes. */
+static bool turns_by_length(const rung_cuda_looking *l, const rung_ref *positions, const rung_step *attend) {
+  for (uint32_t s = 0; s < l->plan->steps; s++) {
+    const rung_step *step = &l->plan->step[s];
+    if (step->kind != RUNG_STEP_KERNEL || step->op != &rung_op_positions || step->n_in != 2) continue;
+    if (rung_cuda_same_ref(rung_cuda_out_ref(l, step, 0), positions) &&
+        rung_cuda_same_ref(rung_cuda_in_ref(l, step, 0), rung_cuda_in_ref(l, attend, 2)) &&
+        rung_cuda_same_ref(rung_cuda_in_ref(l, step, 1), rung_cuda_in_ref(l, attend, 4)))
+      return true;
+  }
+  return false;
+}
+
+/* What is read before the kernel in front is done: inputs of the run. */
+static bool comes_from_outside(const rung_cuda_looking *l, const rung_ref *ref) {
+  return l->plan->root[ref->root].kind == RUNG_ROOT_INPUT;
+}
+
+static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
+  const rung_step *attend = &l->plan->step[s];
+  const rung_ref *state = rung_cuda_in_ref(l, attend, 1);
+  const rung_value_type *type = &l->plan->state[l->plan->root[state->root].index].type;
+  int64_t heads, kv_heads, key_dim, value_dim;
+  const rung_dims *dims = l->plan->dims;
+  if (type->type != RUNG_TYPE_F16 || !rung_dims_is_constant(dims, rung_cuda_in_ref(l, attend, 0)->extent[1], &heads) ||
+      !rung_dims_is_constant(dims, type->extent[0], &kv_heads) ||
+      !rung_dims_is_constant(dims, type->extent[1], &key_dim) ||
+      !rung_dims_is_constant(dims, type->extent[2], &value_dim))
+    return false;
+  if (heads % kv_heads || heads / kv_heads > MOST_GROUP || kv_heads > RUNG_CUDA_COUNTERS || key_dim % 32 ||
+      value_dim % 64 || key_dim > 128 || value_dim > 128)
+    return false;
+  const rung_ref *y = rung_cuda_out_ref(l, quantized ? attend + 1 : attend, 0);
+  const rung_ref *read[3] = {rung_cuda_in_ref(l, attend - ROPE_Q, 0), rung_cuda_in_ref(l, attend - ROPE_K, 0),
+                             rung_cuda_in_ref(l, attend - APPEND, 2)};
+  for (int i = 0; i < 3; i++)
+    if (!rung_cuda_lives_until(l, read[i], s) || rung_cuda_overlap(l, read[i], y)) return false;
+  for (uint32_t i = 3; i < 5; i++)
+    if (!comes_from_outside(l, rung_cuda_in_ref(l, attend, i)) ||
+        !rung_cuda_same_ref(rung_cuda_in_ref(l, attend, i), rung_cuda_in_ref(l, attend - APPEND, i + 1)))
+      return false;
+  return rung_cuda_same_ref(rung_cuda_out_ref(l, attend - ROPE_Q, 0), rung_cuda_in_ref(l, attend, 0)) &&
+         rung_cuda_dies_in(l, rung_cuda_in_ref(l, attend, 0), s) &&
+         state->root == rung_cuda_in_ref(l, attend - APPEND, 0)->root &&
+         turns_by_length(l, rung_cuda_in_ref(l, attend - ROPE_Q, 1), attend);
+}
+
+static rung_status write_front(const rung_cuda_looking *l, const rung_cuda_prepare *in, bool quantized,
+                               rung_text *front) {
+  rung_cuda_prepare rope = *in;
+  rope.step = in->step - ROPE_Q;
+  rung_text_printf(front, "#define QUANTIZED %d\n#define NARROW %d\n", quantized,
+                   ((const rung_attention_kv_attrs *)in->step->attrs)->narrow);
+  (void)l;
+  RUNG_TRY(rung_cuda_prepare_attend(in, front));
+  return rung_cuda_prepare_rope(&rope, front);
+}
+
+rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
+                               uint32_t s, rung_error *error) {
+  const rung_cuda_looking l = {self, plan, arena, prepared, error};
+  const rung_step *step = &plan->step[s];
+  if (self->chip < 90 || !rung_cuda_is_wanted(one_kernel.row.name) || s < ROPE_Q || step->kind != RUNG_STEP_KERNEL ||
+      step->op != &rung_op_attention_kv || step->variants != 1 || step[-APPEND].kind != RUNG_STEP_KERNEL ||
+      step[-APPEND].variants != 1)
+    return RUNG_OK;
+  rung_cuda_prepared *p = &prepared[step->variant], *append = &prepared[step[-APPEND].variant];
+  const bool quantized = strcmp(p->kernel->row.name, "attend_rows_a8") == 0;
+  if (!quantized && strcmp(p->kernel->row.name, "attend_rows") != 0) return RUNG_OK;
+  if (strcmp(append->kernel->row.name, "rope_append") != 0 || !fits(&l, s, quantized)) return RUNG_OK;
+  rung_cuda_prepared *one = rung_arena_alloc(arena, sizeof *one);
+  one_own *own = rung_arena_alloc(arena, sizeof *own);
+  if (!one || !own) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare attention");
+  const rung_value_type *type = &plan->state[plan->root[rung_cuda_in_ref(&l, step, 1)->root].index].type;
+  *own = (one_own){.quantized = quantized};
+  rung_dims_is_constant(plan->dims, type->extent[0], &own->kv_heads);
+  rung_dims_is_constant(plan->dims, type->extent[1], &own->key_dim);
+  *one = (rung_cuda_prepared){.kernel = &one_kernel, .step = step};
+  const rung_cuda_prepare in = {
+      .device = self, .arena = arena, .plan = plan, .step = step, .prepared = one, .error = error};
+  rung_text front;
+  rung_text_init(&front, self->host);
+  rung_status status = write_front(&l, &in, quantized, &front);
+  if (!status) status = rung_text_status(&front, error);
+  if (!status) status = rung_cuda_compile(self, "attend_one", &front, one_kernel.function, 1, one->function, error);
+  rung_text_finish(&front);
+  RUNG_TRY(status);
+  one->own = own;
+  p->one = one;
+  p->before = APPEND;
+  append->ahead = APPEND;
+  return RUNG_OK;
+}

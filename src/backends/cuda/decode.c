@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ * Products of one row, which decoding consists of. Neighbouring products of the same row are one kernel, and the region
+ * that makes the row is part of it: each block makes the whole row for itself, which costs less than another kernel and
+ * the wait for it. The plan is as for any number of rows; a run of one row takes these kernels in place of its steps. */
+#include <string.h>
+
+#include "backends/cuda/join.h"
+#include "backends/cuda/matmul.h"
+#include "backends/cuda/region.h"
+#include "ops/op_table.h"
+
+enum {
+  MOST_MEMBERS = 4,
+  THREADS = RUNG_REGION_ROW_THREADS,
+  WARPS = THREADS / 32,
+  MOST_PANELS = 16,         /* of a block: its sums stand in shared memory */
+  PANEL_BYTES = WARPS * 64, /* of sums */
+  MOST_NORM = 8192,         /* columns that stand in registers */
+  MOST_SHARED = 100 * 1024  /* so that two blocks share a processor */
+};
+
+typedef struct row_own {
+  int members;
+  bool tiled, region;
+  uint32_t x_shared, region_inputs, region_outputs; /* bytes; operands */
+} row_own;
+
+/* As kernels/row.cu has it. */
+typedef struct row_params {
+  uint64_t base[RUNG_REGION_OPERANDS], x;
+  struct {
+    uint64_t w, y;
+    int32_t rows, first, type, pad;
+  } member[MOST_MEMBERS];
+  int32_t units, pad;
+} row_params;
+
+/* ---- running */
+
+static const rung_operand *operands_of(const rung_run *run, uint32_t step) {
+  return &run->operand[run->plan->step[step].in];
+}
+
+static bool is_aligned(const rung_operand *o) { return (uint64_t)(uintptr_t)o->base % 16 == 0; }
+
+static bool row_applies(const rung_cuda_prepared *prepared, const rung_run *run, uint32_t index) {
+  const row_own *own = prepared->own;
+  const rung_operand *x = operands_of(run, index);
+  for (int a = 0; a < x->rank - 1; a++)
+    if (x->extent[a] != 1) return false;
+  if (!own->region) return is_aligned(x);
+  const rung_step *region = &run->plan->step[index - (uint32_t)own->members];
+  for (uint32_t i = 0; i < region->n_in; i++)
+    if (!is_aligned(&run->operand[region->in + i])) return false;
+  for (uint32_t i = 0; i < region->n_out; i++)
+    if (!is_aligned(&run->operand[region->out + i])) return false;
+  return true;
+}
+
+static rung_status launch_row(const rung_cuda_step *step) {
+  const row_own *own = step->prepared->own;
+  const uint32_t first = step->index - (uint32_t)own->members + 1;
+  row_params p = {.x = (uint64_t)(uintptr_t)step->args->in[0].base};
+  for (int m = 0; m < own->members; m++) {
+    const rung_step *s = &step->run->plan->step[first + (uint32_t)m];
+    const rung_operand *w = &step->run->operand[s->in + 1], *y = &step->run->operand[s->out];
+    p.member[m].w = (uint64_t)(uintptr_t)w->base;
+    p.member[m].y = (uint64_t)(uintptr_t)y->base;
+    p.member[m].rows = (int32_t)w->extent[0];
+    p.member[m].first = p.units;
+    p.member[m].type = y->type;
+    p.units += own->tiled ? (int32_t)((w->extent[0] + 15) / 16) : (int32_t)w->extent[0];
+  }
+  if (own->region) {
+    const rung_step *s = &step->run->plan->step[first - 1];
+    for (uint32_t i = 0; i < s->n_in; i++) p.base[i] = (uint64_t)(uintptr_t)step->run->operand[s->in + i].base;
+    for (uint32_t i = 0; i < s->n_out; i++)
+      p.base[s->n_in + i] = (uint64_t)(uintptr_t)step->run->operand[s->out + i].base;
+  }
+  int64_t blocks = step->device->processors;
+  uint32_t shared = own->x_shared;
+  if (own->tiled) {
+    blocks *= (p.units + blocks * MOST_PANELS - 1) / (blocks * MOST_PANELS);
+    if (blocks > p.units) blocks = p.units;
+    if (blocks) shared += (uint32_t)((p.units + blocks - 1) / blocks) * PANEL_BYTES;
+  }
+  return rung_cuda_emit(step, 0, blocks, 1, 1, THREADS, shared, &p, sizeof p);
+}
+
+static const rung_cuda_kernel row_kernel = {.row = {.name = "decode_row"},
+                                            .unit = "decode",
+                                            .function = {"decode", NULL},
+                                            .launch = launch_row,
+                                            .applies = row_applies};
+
+/* ---- preparing */
+
+typedef struct row_group {
+  uint32_t first, members; /* steps */
+  int64_t k;
+  const rung_ref *x, *w;
+  bool tiled;
+  const rung_step *region; /* in front; NULL: none */
+  rung_region_list *list;
+  rung_region_row row;
+} row_group;
+
+/* The variant of a product for few rows; NULL: none. */
+static rung_cuda_prepared *few_of(const rung_cuda_looking *l, uint32_t s) {
+  if (s >= l->plan->steps || l->plan->step[s].kind != RUNG_STEP_KERNEL) return NULL;
+  const rung_step *step = &l->plan->step[s];
+  for (uint32_t v = step->variant; v < step->variant + step->variants; v++)
+    if (strncmp(l->prepared[v].kernel->row.name, "gemv_weights", 12) == 0) return &l->prepared[v];
+  return NULL;
+}
+
+static bool is_dense_row(const rung_cuda_looking *l, const rung_ref *ref, int64_t k) {
+  int64_t extent, stride;
+  return ref->rank && rung_dims_is_constant(l->plan->dims, ref->extent[ref->rank - 1], &extent) && extent == k &&
+         (ref->type == RUNG_TYPE_A8 ||
+          (rung_dims_is_constant(l->plan->dims, ref->stride[ref->rank - 1], &stride) && stride == 1));
+}
+
+static bool take_product(const rung_cuda_looking *l, uint32_t s, row_group *g) {
+  const rung_step *step = &l->plan->step[s];
+  const rung_ref *x = rung_cuda_in_ref(l, step, 0), *w = rung_cuda_in_ref(l, step, 1);
+  if (!few_of(l, s) || !rung_dims_is_constant(l->plan->dims, x->extent[x->rank - 1], &g->k)) return false;
+  g->tiled = x->type == RUNG_TYPE_A8 && w->layout;
+  if (!g->tiled && (x->type == RUNG_TYPE_A8 || (w->type != RUNG_TYPE_F16 && w->type != RUNG_TYPE_BF16))) return false;
+  *g = (row_group){.first = s, .members = 1, .k = g->k, .x = x, .w = w, .tiled = g->tiled};
+  return true;
+}
+
+static bool joins(const rung_cuda_looking *l, const row_group *g, uint32_t s) {
+  row_group other;
+  if (s >= l->plan->steps || !few_of(l, s) || !take_product(l, s, &other)) return false;
+  if (!rung_cuda_same_ref(g->x, other.x) || g->w->type != other.w->type || g->w->layout != other.w->layout)
+    return false;
+  for (uint32_t i = 0; i < g->members; i++)
+    if (rung_cuda_overlap(l, rung_cuda_out_ref(l, &l->plan->step[g->first + i], 0),
+                          rung_cuda_out_ref(l, &l->plan->step[s], 0)))
+      return false;
+  return rung_cuda_lives_until(l, g->x, s) && !rung_cuda_overlap(l, g->x, rung_cuda_out_ref(l, &l->plan->step[s], 0));
+}
+
+/* Nothing that the kernel writes may lie where another of its blocks still reads. */
+static bool is_apart(const rung_cuda_looking *l, const row_group *g, const rung_step *region) {
+  const uint32_t last = g->first + g->members - 1;
+  for (uint32_t i = 0; i < region->n_in; i++) {
+    const rung_ref *in = rung_cuda_in_ref(l, region, i);
+    if (!rung_cuda_lives_until(l, in, last)) return false;
+    for (uint32_t o = 0; o < region->n_out; o++)
+      if (!rung_cuda_same_ref(rung_cuda_out_ref(l, region, o), g->x) &&
+          rung_cuda_overlap(l, in, rung_cuda_out_ref(l, region, o)))
+        return false;
+    for (uint32_t m = 0; m < g->members; m++)
+      if (rung_cuda_overlap(l, in, rung_cuda_out_ref(l, &l->plan->step[g->first + m], 0))) return false;
+  }
+  return true;
+}
+
+static bool describe_region(const rung_cuda_looking *l, row_group *g, const rung_step *region) {
+  rung_region_list *list = g->list;
+  for (int v = 0; v < list->values; v++)
+    if (!rung_cuda_is_float(list->type[v]) && list->type[v] != RUNG_TYPE_A8) return false;
+  g->row = (rung_region_row){.x = -1, .quantized = -1};
+  for (int i = 0; i < list->inputs; i++) {
+    const rung_ref *in = rung_cuda_in_ref(l, region, (uint32_t)i);
+    const uint8_t kind = l->plan->root[in->root].kind;
+    if (!is_dense_row(l, in, g->k)) return false;
+    g->row.early[i] = kind == RUNG_ROOT_WEIGHT || kind == RUNG_ROOT_CONSTANT;
+  }
+  for (int r = 0; r < list->outputs; r++) {
+    const rung_ref *out = rung_cuda_out_ref(l, region, (uint32_t)r);
+    if (!is_dense_row(l, out, g->k)) return false;
+    if (rung_cuda_same_ref(out, g->x)) g->row.x = r;
+    if (list->type[list->output[r]] == RUNG_TYPE_A8 && !rung_cuda_same_ref(out, g->x)) return false;
+  }
+  bool whole = false;
+  for (int i = 0; i < list->ops; i++) {
+    const rung_op *op = list->op[i].op;
+    whole |= op == &rung_op_rms_norm || op == &rung_op_layer_norm;
+    if (op == &rung_op_quantize_rows) g->row.quantized = list->op[i].in[0];
+  }
+  list->columns = g->k;
+  return g->row.x >= 0 && (!whole || g->k <= MOST_NORM);
+}
+
+/* The region of the step in front, where it can be part of the kernel. */
+static rung_status find_region(const rung_cuda_looking *l, row_group *g) {
+  if (!g->first || l->plan->step[g->first - 1].kind != RUNG_STEP_KERNEL) return RUNG_OK;
+  const rung_step *region = &l->plan->step[g->first - 1];
+  const rung_cuda_prepared *there = &l->prepared[region->variant];
+  if (region->variants != 1 || !there->kernel->unit || strcmp(there->kernel->unit, "region") != 0 || there->absorbed)
+    return RUNG_OK;
+  if (!rung_cuda_dies_in(l, g->x, g->first + g->members - 1) || !is_apart(l, g, region)) return RUNG_OK;
+  g->list = rung_arena_alloc(l->arena, sizeof *g->list);
+  if (!g->list) return rung_fail(l->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
+  const rung_cuda_prepare in = {
+      .device = l->self, .arena = l->arena, .plan = l->plan, .step = region, .error = l->error};
+  RUNG_TRY(rung_region_of_step(&in, g->list));
+  if (describe_region(l, g, region)) g->region = region;
+  return RUNG_OK;
+}
+
+void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front) {
+  const int64_t tile = row->weight == RUNG_TYPE_Q8_0 ? 128 : 256,
+                padded = row->tiled ? (row->k + tile - 1) / tile * tile : row->k;
+  static const char *const numbers[] = {"float", "f16", "bf16"};
+  rung_cuda_put_weights(row->weight, row->layout, front);
+  rung_text_printf(front,
+                   "#define WIDTH %lld\n#define PADDED %lld\n#define TILED %d\n#define MEMBERS %d\n#define JOINED %d\n"
+                   "typedef %s x_number;\n",
+                   (long long)row->k, (long long)padded, row->tiled, row->members, row->list != NULL,
+                   row->x <= RUNG_TYPE_BF16 ? numbers[row->x] : "u8");
+  rung_text_puts(front, rung_cuda_unit_text("row"));
+  if (row->list) rung_region_print_row(row->list, row->region, front);
+}
+
+static uint32_t shared_of(const row_group *g) {
+  if (!g->tiled) return (uint32_t)(g->k * 4);
+  const int64_t q8 = g->w->type == RUNG_TYPE_Q8_0, tile = q8 ? 128 : 256, padded = (g->k + tile - 1) / tile * tile;
+  return (uint32_t)(WARPS * 2 * (q8 ? 2176 : 2304) + padded + padded / 4);
+}
+
+static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
+  rung_cuda_prepared *one = rung_arena_alloc(l->arena, sizeof *one), *last = few_of(l, g->first + g->members - 1);
+  row_own *own = rung_arena_alloc(l->arena, sizeof *own);
+  if (!one || !own) return rung_fail(l->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
+  *own =
+      (row_own){.members = (int)g->members, .tiled = g->tiled, .region = g->region != NULL, .x_shared = shared_of(g)};
+  *one = (rung_cuda_prepared){.kernel = &row_kernel, .step = last->step, .own = own};
+  const rung_cuda_row row = {.weight = g->w->type,
+                             .layout = g->w->layout,
+                             .x = g->x->type,
+                             .k = g->k,
+                             .members = (int)g->members,
+                             .tiled = g->tiled,
+                             .list = g->region ? g->list : NULL,
+                             .region = &g->row};
+  rung_text front;
+  rung_text_init(&front, l->self->host);
+  rung_cuda_put_row(&row, &front);
+  rung_status status = rung_text_status(&front, l->error);
+  if (!status) status = rung_cuda_compile(l->self, "decode", &front, row_kernel.function, 1, one->function, l->error);
+  rung_text_finish(&front);
+  RUNG_TRY(status);
+  const uint32_t shared = own->x_shared + (g->tiled ? MOST_PANELS * PANEL_BYTES : 0);
+  const int result = l->self->driver.function_set(one->function[0], RUNG_CU_SHARED_BYTES, (int)shared);
+  if (result) return rung_fail(l->error, RUNG_SYSTEM, "cuda: shared memory: %s", rung_cuda_text(l->self, result));
+  last->one = one;
+  last->before = (uint8_t)(g->members - 1 + (g->region != NULL));
+  for (uint32_t m = 0; m + 1 < g->members; m++) few_of(l, g->first + m)->ahead = (uint8_t)(g->members - 1 - m);
+  if (g->region) l->prepared[g->region->variant].ahead = (uint8_t)g->members;
+  return RUNG_OK;
+}
+
+rung_status rung_cuda_join_row(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
+                               uint32_t step, rung_error *error) {
+  const rung_cuda_looking l = {self, plan, arena, prepared, error};
+  row_group g;
+  const rung_cuda_prepared *few = few_of(&l, step);
+  if (self->chip < 90 || !rung_cuda_is_wanted(row_kernel.row.name) || !few || few->one || few->ahead ||
+      !take_product(&l, step, &g))
+    return RUNG_OK;
+  if (shared_of(&g) > MOST_SHARED) return RUNG_OK;
+  while (g.members < MOST_MEMBERS && joins(&l, &g, g.first + g.members)) g.members++;
+  RUNG_TRY(find_region(&l, &g));
+  return prepare_row(&l, &g);
+}

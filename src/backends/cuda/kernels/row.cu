@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// One row of x in shared memory, as the products of decode.cu read it. In front: WIDTH (numbers in the row), TILED (int8 products of tiles; else
+// floats), PADDED (it up to whole tiles), MEMBERS.
+//
+// TILED: groups of eight numbers, 8 bytes each in the order in which half bytes of a tile are taken apart (0 4 1 5, then
+// 2 6 3 7); behind them for each 32 the factor, and factor times the sum. Floats: the first four of each eight, then the
+// other four of each.
+#define THREADS 512
+#define WARPS 16
+#define GROUPS (PADDED / 8)
+struct step_params {
+  u8 *base[12]; // of the region in front
+  const u8 *x;  // without one
+  struct {
+    const u8 *w;
+    u8 *y;
+    i32 rows, first, type, pad; // first: panels (or rows) of the members before it
+  } member[4];
+  i32 units, pad; // panels or rows of all
+};
+
+template <class T> __device__ __forceinline__ void load_8(float *v, const T *row, int group) {
+  if (group >= WIDTH / 8) {
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = 0;
+    return;
+  }
+  if (sizeof(T) == 4) {
+    const float4 a = ((const float4 *)row)[2 * group], b = ((const float4 *)row)[2 * group + 1];
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+  } else {
+    const uint4 a = ((const uint4 *)row)[group];
+    const u32 word[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      const u16 bits = (u16)(word[i >> 1] >> 16 * (i & 1));
+      v[i] = get_float((const T *)&bits);
+    }
+  }
+}
+// Each block writes its share of what is needed behind the product.
+template <class T> __device__ __forceinline__ void store_8(T *row, int group, const float *v) {
+  if (group >= WIDTH / 8 || group % gridDim.x != blockIdx.x) return;
+#pragma unroll
+  for (int i = 0; i < 8; i++) put_float(row + 8 * group + i, v[i]);
+}
+__device__ __forceinline__ void keep_8(const float *v, int group, u8 *image) {
+  if (group >= GROUPS) return;
+  ((float4 *)image)[group] = make_float4(v[0], v[1], v[2], v[3]);
+  ((float4 *)image)[GROUPS + group] = make_float4(v[4], v[5], v[6], v[7]);
+}
+__device__ __forceinline__ void keep_sums(int group, float scale, int sum, u8 *image) {
+  if ((group & 3) == 0) ((float2 *)(image + PADDED))[group >> 2] = make_float2(scale, scale * (float)sum);
+}
+// As quantize() does; four lanes have one block. Whole warps call it.
+__device__ __forceinline__ void quantize_8(const float *v, int group, u8 *image) {
+  float largest = 0;
+  bool nan = false;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    nan |= v[i] != v[i];
+    largest = fmaxf(largest, fabsf(v[i]));
+  }
+  if (nan) largest = RUNG_NAN;
+  const float l1 = __shfl_xor_sync(~0u, largest, 1);
+  largest = nan_max(l1, largest);
+  const float l2 = __shfl_xor_sync(~0u, largest, 2);
+  largest = nan_max(l2, largest);
+  float scale = largest / 127.0f;
+  if (scale < 1.17549435e-38f) scale = 0;
+  const bool usable = scale > 0 && scale <= 3.402823466e+38f;
+  const float inverse = usable ? 1.0f / scale : 0.0f;
+  int q[8], sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const float level = rintf(v[i] * inverse);
+    q[i] = usable ? (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level) : 0;
+    sum += q[i];
+  }
+  sum += __shfl_xor_sync(~0u, sum, 1);
+  sum += __shfl_xor_sync(~0u, sum, 2);
+  if (group >= GROUPS) return;
+  ((uint2 *)image)[group] = make_uint2((u32)(q[0] & 255) | (u32)(q[4] & 255) << 8 | (u32)(q[1] & 255) << 16 | (u32)q[5] << 24,
+                                       (u32)(q[2] & 255) | (u32)(q[6] & 255) << 8 | (u32)(q[3] & 255) << 16 | (u32)q[7] << 24);
+  keep_sums(group, scale, sum, image);
+}
