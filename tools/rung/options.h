@@ -24,6 +24,7 @@ typedef struct cli_counts {
 /* Choices, in the order of the values that their rows name. */
 enum { CLI_KV_F16, CLI_KV_F32, CLI_KV_BF16, CLI_KV_Q8_0 };
 enum { CLI_QUANT_FAST, CLI_QUANT_EXACT };
+enum { CLI_PRECISION_F32, CLI_PRECISION_BF16 };
 enum { CLI_POOL_MODEL, CLI_POOL_MEAN, CLI_POOL_CLS, CLI_POOL_LAST, CLI_POOL_MAX };
 enum { CLI_TARGET_NATIVE, CLI_TARGET_BASE, CLI_TARGET_AVX2, CLI_TARGET_AVX512, CLI_TARGET_NEON };
 enum { CLI_DEVICE_CPU, CLI_DEVICE_REF };
