@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Vectors of texts by an encoder that stays loaded.
  *
- *   encode FOLDER [--threads N] [--rows N] [--longest N]
+ *   encode FOLDER [--threads N] [--rows N] [--longest N] [--precision f32|bf16]
  *
  * Commands come on standard input, see serve.h. "ids FILE": each line holds the ids of a text. "text FILE": each line is
  * a text, and cutting it into tokens is part of the work. The result is a row for each line. */
@@ -117,13 +117,16 @@ static const float *result(void *self, size_t *out_count) {
 
 static const char *message(void *self) { return ((const job *)self)->error.message; }
 
-static rung_status open_encoder(job *j, const char *path, int threads, const rung_encoder_options *options) {
+static rung_status open_encoder(job *j, const char *path, int threads, rung_precision precision,
+                                const rung_encoder_options *options) {
   rung_device_options device = rung_device_options_default();
   device.threads = threads;
   RUNG_TRY(rung_host_create(NULL, &j->error, &j->host));
   RUNG_TRY(rung_device_create(j->host, "cpu", &device, &j->error, &j->device));
   const rung_source source = rung_source_path(path);
-  RUNG_TRY(rung_model_open(j->device, &source, NULL, &j->error, &j->model));
+  rung_model_options model = rung_model_options_default();
+  model.precision = precision;
+  RUNG_TRY(rung_model_open(j->device, &source, &model, &j->error, &j->model));
   RUNG_TRY(rung_encoder_create(j->model, options, &j->error, &j->encoder));
   rung_encoder_info info;
   rung_encoder_get_info(j->encoder, &info);
@@ -133,6 +136,7 @@ static rung_status open_encoder(job *j, const char *path, int threads, const run
 
 int main(int count, char **argument) {
   int threads = 0;
+  rung_precision precision = RUNG_PRECISION_F32;
   rung_encoder_options options = rung_encoder_options_default();
   bool usage = count < 2;
   for (int i = 2; i < count && !usage; i += 2) {
@@ -143,17 +147,22 @@ int main(int count, char **argument) {
       options.rows = strtoll(value, NULL, 10);
     else if (value && strcmp(argument[i], "--longest") == 0)
       options.longest = strtoll(value, NULL, 10);
+    else if (value && strcmp(argument[i], "--precision") == 0 && strcmp(value, "bf16") == 0)
+      precision = RUNG_PRECISION_BF16;
+    else if (value && strcmp(argument[i], "--precision") == 0 && strcmp(value, "f32") == 0)
+      precision = RUNG_PRECISION_F32;
     else
       usage = true;
   }
   if (usage) {
     fprintf(stderr,
-            "usage: encode FOLDER [--threads N] [--rows N] [--longest N]\nexample: printf 'text lines.txt\\ntime 1\\n' "
+            "usage: encode FOLDER [--threads N] [--rows N] [--longest N] [--precision f32|bf16]\nexample: printf 'text "
+            "lines.txt\\ntime 1\\n' "
             "| encode all-MiniLM-L6-v2\n");
     return 2;
   }
   job j = {.lines = 0};
-  const rung_status status = open_encoder(&j, argument[1], threads, &options);
+  const rung_status status = open_encoder(&j, argument[1], threads, precision, &options);
   if (status)
     fprintf(stderr, "encode: %s\n", j.error.message);
   else

@@ -39,7 +39,7 @@ typedef struct rung_build {
   void *self;
   const rung_graph *graph;  /* as it stands, composite ops and all; read during the call only */
   rung_template *template_; /* compiled already; kept alive */
-  /* NULL: those of the cache. Its `quant` must be the cache's: one policy holds for all that a cache compiles. */
+  /* NULL: those of the cache. Its `quant` and `precision` must be the cache's: one policy holds for all that it compiles. */
   const rung_compile_options *compile;
   /* What will bind the weights. Compiling then also looks for every weight and makes every form, so that a weight that
    * is missing or not loaded is refused here and no run has to wait. Kept alive with the program. NULL: the first

@@ -41,9 +41,19 @@ typedef enum rung_quant {
   RUNG_QUANT_EXACT /* activations stay f32 */
 } rung_quant;
 
+typedef enum rung_precision {
+  RUNG_PRECISION_F32,
+  /* Products with weights of f32 and f16 and attention of ragged rows round what they multiply to bf16, to nearest, and
+   * add up in f32: half the bytes of weights, and half the instructions where the processor multiplies bf16. Weights
+   * are packed so once. All else (norms, activations, residuals, pooling), the graph's inputs and outputs, quantised
+   * weights, experts and products of two computed values stay as they are. */
+  RUNG_PRECISION_BF16
+} rung_precision;
+
 typedef struct rung_compile_options {
   size_t size; /* sizeof(rung_compile_options) */
   rung_quant quant;
+  rung_precision precision;
   bool fold, fuse, merge; /* constant folding and dead code; fused regions; merged matmuls. All on by default */
   int threads;            /* most threads a run of these programs may use; 0: the device's */
 } rung_compile_options;

@@ -77,6 +77,7 @@ typedef struct rung_attention_ragged_options {
   double soft_cap; /* c > 0: scores become c tanh(score / c); default 0 */
   int64_t window; /* w > 0: rows of the sequence at most w - 1 places away; 0: all; default 0 */
   bool causal; /* no row sees a later one; default false */
+  bool narrow; /* q, k, v and weights may be rounded to bf16 before they are multiplied; default false */
 } rung_attention_ragged_options;
 RUNG_API rung_attention_ragged_options rung_attention_ragged_options_default(void);
 /* softmax attention of ragged rows: each sees rows of its own sequence, which offsets [n+1] delimit. */

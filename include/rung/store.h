@@ -137,6 +137,7 @@ typedef struct rung_compiled_info {
   const char *version; /* of the library that wrote it */
   char key[33];
   rung_quant quant;
+  rung_precision precision;
   bool packed;                 /* holds its weights */
   const rung_binding *ceiling; /* symbols planned for less than their declared maximum */
   size_t ceilings;

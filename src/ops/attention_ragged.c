@@ -16,6 +16,8 @@ static const rung_attr attributes[] = {
     {FIELD(window), .kind = RUNG_ATTR_I64, .text_default = "0",
      .doc = "w > 0: rows of the sequence at most w - 1 places away; 0: all"},
     {FIELD(causal), .kind = RUNG_ATTR_BOOL, .text_default = "false", .doc = "no row sees a later one"},
+    {FIELD(narrow), .kind = RUNG_ATTR_BOOL, .text_default = "false",
+     .doc = "q, k, v and weights may be rounded to bf16 before they are multiplied"},
     {0}};
 #undef FIELD
 

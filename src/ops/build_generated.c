@@ -132,6 +132,7 @@ rung_attention_ragged_options rung_attention_ragged_options_default(void) {
   options.soft_cap = 0;
   options.window = 0;
   options.causal = false;
+  options.narrow = false;
   return options;
 }
 
@@ -150,6 +151,7 @@ rung_value rung_attention_ragged(rung_graph *graph, rung_value q, rung_value k, 
   rung_builder_f64(&builder, 1, o.soft_cap);
   rung_builder_i64(&builder, 2, o.window);
   rung_builder_bool(&builder, 3, o.causal);
+  rung_builder_bool(&builder, 4, o.narrow);
   return rung_builder_end(&builder);
 }
 

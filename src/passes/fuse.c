@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Fusing. epilogues: a product with the elementwise ops (and quantize_rows) that follow it. regions: runs of row-local
+ * Fusing. epilogues: a product with the elementwise ops (and quantize_rows, cast) that follow it. regions: runs of row-local
  * ops (norm, activation, gating, residual, quantise) over the same rows. Both become a `fused` node whose body means
  * what the ops meant; the target says which of them it has a kernel for. Extents never decide.
  *
@@ -27,7 +27,8 @@ static bool reads_state(const rung_fuser *f, const rung_node *node) {
 
 static bool may_join(const rung_fuser *f, const rung_node *node) {
   const bool local = (node->op->flags & RUNG_OP_ELEMENTWISE) ||
-                     (f->roots ? node->op == &rung_op_quantize_rows : (node->op->flags & RUNG_OP_ROW_LOCAL) != 0);
+                     (f->roots ? node->op == &rung_op_quantize_rows || node->op == &rung_op_cast
+                               : (node->op->flags & RUNG_OP_ROW_LOCAL) != 0);
   return local && rung_node_is_pure(node) && node->results == 1 && !reads_state(f, node);
 }
 

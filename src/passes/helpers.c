@@ -149,6 +149,30 @@ const rung_layout *rung_pass_layout(const rung_pass_env *env, const rung_value_t
   return env->target->layout_of(type->type);
 }
 
+bool rung_pass_is_attention(const rung_node *node) {
+  return node->op == &rung_op_attention_kv || node->op == &rung_op_attention_ragged;
+}
+
+rung_status rung_pass_narrow_attention(const rung_pass_env *env, rung_rewrite *rw, uint32_t index) {
+  const rung_node *node = &rw->from->node[index];
+  union {
+    rung_attention_kv_attrs kv;
+    rung_attention_attrs ragged;
+  } attrs;
+  if (node->op == &rung_op_attention_kv) {
+    attrs.kv = *(const rung_attention_kv_attrs *)node->attrs;
+    attrs.kv.narrow = true;
+  } else {
+    attrs.ragged = *(const rung_attention_attrs *)node->attrs;
+    attrs.ragged.narrow = true;
+  }
+  rung_value in[5];
+  for (uint32_t i = 0; i < node->n_in; i++) in[i] = rw->map[node->in[i]];
+  rung_graph_label(rw->to, node->label);
+  rw->map[node->first_value] = rung_graph_op(rw->to, node->op, in, node->n_in, &attrs);
+  return rw->map[node->first_value].id ? RUNG_OK : rung_pass_failed(env, rw->to);
+}
+
 rung_value rung_body_input(rung_graph *body, char letter, uint32_t index, const rung_value_type *type) {
   char name[16];
   snprintf(name, sizeof name, "%c%" PRIu32, letter, index);

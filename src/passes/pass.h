@@ -81,6 +81,9 @@ bool rung_pass_has_kernel(const rung_pass_env *env, const rung_graph *graph, con
                           uint16_t layout, char *why, size_t why_bytes);
 /* The target's layout for a value that is a plain matrix; NULL if it has none. */
 const rung_layout *rung_pass_layout(const rung_pass_env *env, const rung_value_type *type);
+/* Attention that can round what it multiplies to bf16; a copy of it that may. */
+bool rung_pass_is_attention(const rung_node *node);
+rung_status rung_pass_narrow_attention(const rung_pass_env *env, rung_rewrite *rewrite, uint32_t index);
 /* A body input called x<index>, w<index> ... of a type. */
 rung_value rung_body_input(rung_graph *body, char letter, uint32_t index, const rung_value_type *type);
 void rung_body_output(rung_graph *body, uint32_t index, rung_value value);

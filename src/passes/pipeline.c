@@ -9,6 +9,7 @@
 static bool want_fold(const rung_compile_options *o) { return o->fold; }
 static bool want_merge(const rung_compile_options *o) { return o->merge; }
 static bool want_fuse(const rung_compile_options *o) { return o->fuse; }
+static bool want_narrow(const rung_compile_options *o) { return o->precision == RUNG_PRECISION_BF16; }
 static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_QUANT_FAST; }
 
 /* PASS(function, name, when it is wanted: NULL for always). What a pass leaves over the next `dead` removes; weights
@@ -18,6 +19,7 @@ static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_Q
   PASS(common, common, want_fold)             \
   PASS(dead, dead, want_fold)                 \
   PASS(patterns, patterns, want_fuse)         \
+  PASS(precision, precision, want_narrow)     \
   PASS(weights_only, weights_only, want_fold) \
   PASS(dead, dead_forms, want_fold)           \
   PASS(merge, merge, want_merge)              \

@@ -47,19 +47,6 @@ static bool quantizes(const rung_pass_env *env, const rung_graph *g) {
   return false;
 }
 
-/* A copy of the attention that may round. */
-static rung_status narrow_attention(rung_rewrite *rw, uint32_t index, rung_error *error) {
-  const rung_node *node = &rw->from->node[index];
-  rung_attention_kv_attrs attrs = *(const rung_attention_kv_attrs *)node->attrs;
-  attrs.narrow = true;
-  rung_value in[5];
-  for (uint32_t i = 0; i < node->n_in; i++) in[i] = rw->map[node->in[i]];
-  rung_graph_label(rw->to, node->label);
-  rw->map[node->first_value] = rung_graph_op(rw->to, &rung_op_attention_kv, in, node->n_in, &attrs);
-  if (rw->map[node->first_value].id) return RUNG_OK;
-  return rung_fail(error, rung_graph_status(rw->to), "%s", rung_graph_message(rw->to));
-}
-
 rung_status rung_pass_quantize(rung_pass_env *env, const rung_graph *from, rung_graph *to) {
   rung_rewrite rw;
   RUNG_TRY(rung_rewrite_init(&rw, from, to, env->error));
@@ -72,8 +59,8 @@ rung_status rung_pass_quantize(rung_pass_env *env, const rung_graph *from, rung_
     const rung_node *node = &from->node[i];
     const rung_type narrow = narrow_type(env, from, node);
     if (narrow == RUNG_TYPE_F32 && !wants_a8(env, from, node)) {
-      if (narrows && node->op == &rung_op_attention_kv)
-        RUNG_TRY(narrow_attention(&rw, i, env->error));
+      if (narrows && rung_pass_is_attention(node))
+        RUNG_TRY(rung_pass_narrow_attention(env, &rw, i));
       else
         RUNG_TRY(rung_rewrite_copy(&rw, i));
       continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Forms that a body makes of weights: transposes, casts, products ... computed once, when the form is first asked for.
  *
- * Most are matrices whose rows are rows or columns of weights, one weight after another or in turn by panels. Their
- * rows are gathered slice by slice and packed, without another copy of the weight. All others are computed node by node
+ * Most are matrices whose rows are rows or columns of weights, one weight after another or in turn by panels, perhaps
+ * cast. Their rows are gathered slice by slice and packed, without another copy of the weight. All others are computed node by node
  * by the ops' references; each value goes as soon as nothing reads it. What is held meanwhile is known beforehand: the
  * same walk, dry, adds it up. */
 #include <string.h>
@@ -30,7 +30,8 @@ static uint32_t input_index(const rung_graph *body, uint32_t node) {
 enum { MAX_PARTS = RUNG_MAX_RANK };
 typedef struct part {
   uint32_t source;
-  bool turned; /* rows are the weight's columns */
+  rung_type type; /* of the weight: not the form's where it is cast on the way */
+  bool turned;    /* rows are the weight's columns */
   int64_t rows;
 } part;
 typedef struct parts {
@@ -45,15 +46,30 @@ static bool extent_of(const rung_plan *plan, const rung_graph *body, uint32_t va
   return axis < type->rank && rung_dims_is_constant(plan->dims, type->extent[axis], out);
 }
 
-/* A weight or its transpose. */
+static bool is_plain_float(rung_type type) {
+  return type == RUNG_TYPE_F32 || type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16;
+}
+
+/* A weight or its transpose, as it is or cast between floats that f32 holds. */
 static bool add_part(const rung_plan *plan, const rung_graph *body, uint32_t value, parts *out) {
   const rung_node *node = rung_graph_producer(body, value);
   if (out->count == MAX_PARTS || rung_graph_value_type(body, value)->rank != 2) return false;
   part *p = &out->part[out->count++];
   if (!extent_of(plan, body, value, 0, &p->rows)) return false;
-  p->turned = node->op == &rung_op_transpose && ((const rung_transpose_attrs *)node->attrs)->permutation.value[0] == 1;
-  if (p->turned) node = rung_graph_producer(body, node->in[0]);
+  const rung_type type = rung_graph_value_type(body, value)->type;
+  bool cast = false;
+  for (int step = 0; step < 2 && node->op != &rung_op_input; step++) {
+    if (node->op == &rung_op_transpose && !p->turned)
+      p->turned = ((const rung_transpose_attrs *)node->attrs)->permutation.value[0] == 1;
+    else if (node->op != &rung_op_cast || cast || !is_plain_float(type))
+      return false;
+    else
+      cast = true;
+    node = rung_graph_producer(body, node->in[0]);
+  }
   if (node->op != &rung_op_input) return false;
+  p->type = rung_graph_value_type(body, node->first_value)->type;
+  if (p->type != type && !is_plain_float(p->type)) return false;
   p->source = input_index(body, body->value[node->first_value].node);
   return true;
 }
@@ -96,7 +112,8 @@ typedef struct gathering {
   const rung_program *program;
   const rung_form *form;
   parts parts;
-  size_t unit;    /* bytes of an element */
+  rung_type type;
+  size_t unit;    /* bytes of an element of the form */
   uint8_t *slice; /* rows [first, limit), dense */
   int64_t first, limit;
 } gathering;
@@ -116,13 +133,16 @@ static const part *part_of(const gathering *g, int64_t r, int64_t *out_row, int6
   return &p->part[i];
 }
 
-/* `rows` columns of the weight from `row` on, elements [k0, k1) of each. */
-static void turn(const gathering *g, const part *p, int64_t row, int64_t rows, int64_t k0, int64_t k1, uint8_t *out) {
+enum { K_RUN = 64 };
+
+/* `rows` columns of the weight from `row` on, elements [k0, k1) of each, to rows `to_step` bytes apart. */
+static void turn(const gathering *g, const part *p, int64_t row, int64_t rows, int64_t k0, int64_t k1, uint8_t *out,
+                 size_t to_step) {
   const rung_tensor_value *value = g->form->source[p->source];
-  const size_t unit = g->unit, from_step = (size_t)value->entry->extent[1] * unit, to_step = (size_t)g->parts.k * unit;
+  const size_t unit = rung_type_get(p->type)->bytes, from_step = (size_t)value->entry->extent[1] * unit;
   for (int64_t k = k0; k < k1; k++) {
     const uint8_t *from = (const uint8_t *)value->data + (size_t)k * from_step + (size_t)row * unit;
-    uint8_t *to = out + (size_t)k * unit;
+    uint8_t *to = out + (size_t)(k - k0) * unit;
     for (int64_t r = 0; r < rows; r++, from += unit, to += to_step) {
       if (unit == 4)
         memcpy(to, from, 4);
@@ -134,7 +154,24 @@ static void turn(const gathering *g, const part *p, int64_t row, int64_t rows, i
   }
 }
 
-enum { K_RUN = 64 };
+/* The same elements of `rows` rows, cast on their way; a few rows at once. */
+static void gather_cast(const gathering *g, const part *p, int64_t row, int64_t rows, int64_t k0, int64_t k1,
+                        uint8_t *out, size_t to_step) {
+  enum { ROWS = 16 };
+  float raw[ROWS][K_RUN], x[K_RUN];
+  const rung_type_row *from = rung_type_get(p->type), *to = rung_type_get(g->type);
+  const uint8_t *data = (const uint8_t *)g->form->source[p->source]->data;
+  for (int64_t i = 0; i < rows; i++, out += to_step) {
+    const void *at = data + (size_t)((row + i) * g->parts.k + k0) * from->bytes;
+    if (p->turned) {
+      const int64_t some = rows - i < ROWS ? rows - i : ROWS;
+      if (i % ROWS == 0) turn(g, p, row + i, some, k0, k1, (uint8_t *)raw, sizeof raw[0]);
+      at = raw[i % ROWS];
+    }
+    from->to_f32(at, x, (size_t)(k1 - k0));
+    to->from_f32(x, out, (size_t)(k1 - k0));
+  }
+}
 
 /* Task: K_RUN elements of every row of the slice. */
 static void gather_columns(void *self, int64_t task, int thread) {
@@ -147,8 +184,12 @@ static void gather_columns(void *self, int64_t task, int thread) {
     const part *p = part_of(g, r, &row, &run);
     if (run > g->limit - r) run = g->limit - r;
     uint8_t *out = g->slice + (size_t)(r - g->first) * row_bytes;
+    if (p->type != g->type) {
+      gather_cast(g, p, row, run, k0, k1, out + (size_t)k0 * g->unit, row_bytes);
+      continue;
+    }
     if (p->turned) {
-      turn(g, p, row, run, k0, k1, out);
+      turn(g, p, row, run, k0, k1, out + (size_t)k0 * g->unit, row_bytes);
       continue;
     }
     const uint8_t *from = (const uint8_t *)g->form->source[p->source]->data + (size_t)row * row_bytes;
@@ -178,7 +219,11 @@ static uint64_t slice_bytes(const rung_plan *plan, const rung_plan_form *want, i
 static rung_status fill_gathered(rung_derived *derived, const rung_program *program, const rung_plan_form *want,
                                  rung_form *form, const parts *found, rung_error *error) {
   const uint64_t bytes = slice_bytes(program->plan, want, found->k);
-  gathering g = {.program = program, .form = form, .parts = *found, .unit = rung_type_get(want->type.type)->bytes};
+  gathering g = {.program = program,
+                 .form = form,
+                 .parts = *found,
+                 .type = want->type.type,
+                 .unit = rung_type_get(want->type.type)->bytes};
   g.slice = rung_host_alloc_raw(derived->host, RUNG_MEMORY_load, bytes, 0);
   if (!g.slice)
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "no memory for a slice of %llu bytes", (unsigned long long)bytes);

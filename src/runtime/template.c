@@ -26,6 +26,10 @@ static rung_status create(rung_device *device, const rung_compile_options *o, ru
                           rung_template **out_template) {
   if (o->size != sizeof *o)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: options.size is %zu, expected %zu", o->size, sizeof *o);
+  if ((unsigned)o->quant > RUNG_QUANT_EXACT)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: no quant policy %d", (int)o->quant);
+  if ((unsigned)o->precision > RUNG_PRECISION_BF16)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: no precision policy %d", (int)o->precision);
   if (o->threads < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: %d threads", o->threads);
   rung_host *host = device->host;
   rung_template *t = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *t, 0);

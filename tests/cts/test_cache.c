@@ -133,7 +133,11 @@ static void test_refusals(void) {
     exact.quant = RUNG_QUANT_EXACT;
     b.compile = &exact;
     CHECK_STATUS(rung_cache_get_or_compile(cache, 1, &b, &w.error, &p), RUNG_INVALID_ARGUMENT);
-    CHECK(strstr(w.error.message, "policy") != NULL);
+    CHECK(strstr(w.error.message, "quant policy") != NULL);
+    exact.quant = RUNG_QUANT_FAST;
+    exact.precision = RUNG_PRECISION_BF16;
+    CHECK_STATUS(rung_cache_get_or_compile(cache, 1, &b, &w.error, &p), RUNG_INVALID_ARGUMENT);
+    CHECK(strstr(w.error.message, "precision policy") != NULL);
     nested n = {.cache = cache};
     b = rung_build_default();
     b.fn = build_nested;

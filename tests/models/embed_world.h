@@ -48,14 +48,20 @@ typedef struct world {
   rung_error error;
 } world;
 
-static inline rung_status world_open(world *w, const char *device, int threads, const char *path) {
+static inline rung_status world_open_as(world *w, const char *device, int threads, const char *path,
+                                        rung_precision precision) {
   *w = (world){0};
   const rung_source source = rung_source_path(path);
   rung_device_options options = rung_device_options_default();
+  rung_model_options model = rung_model_options_default();
   options.threads = threads;
+  model.precision = precision;
   RUNG_TRY(rung_host_create(NULL, &w->error, &w->host));
   RUNG_TRY(rung_device_create(w->host, device, &options, &w->error, &w->device));
-  return rung_model_open(w->device, &source, NULL, &w->error, &w->model);
+  return rung_model_open(w->device, &source, &model, &w->error, &w->model);
+}
+static inline rung_status world_open(world *w, const char *device, int threads, const char *path) {
+  return world_open_as(w, device, threads, path, RUNG_PRECISION_F32);
 }
 static inline void world_close(world *w) {
   rung_model_release(w->model);

@@ -18,13 +18,17 @@ enum { MOST = 40 }; /* sequences */
 typedef struct setting {
   int64_t heads, kv_heads, key_dim, value_dim, window;
   double scale, soft_cap;
-  bool causal;
+  bool causal, narrow;
 } setting;
-static const setting settings[] = {{12, 12, 32, 32, 0, 0, 0, false},  {3, 3, 64, 64, 0, 0, 0, true},
-                                   {6, 2, 16, 80, 0, 0.25, 0, false}, {2, 2, 7, 5, 0, 0, 0, false},
-                                   {4, 1, 33, 20, 100, 0, 0, false},  {4, 2, 8, 16, 3, 0, 20, true},
-                                   {1, 1, 96, 96, 64, 0, 5, false},   {100, 1, 4, 4, 20, 0, 0, false},
-                                   {1, 1, 1, 1, 1, 0, 0, true},       {2, 1, 128, 112, 0, 0, 0, false}};
+static const setting settings[] = {{12, 12, 32, 32, 0, 0, 0, false, false},  {3, 3, 64, 64, 0, 0, 0, true, false},
+                                   {6, 2, 16, 80, 0, 0.25, 0, false, false}, {2, 2, 7, 5, 0, 0, 0, false, false},
+                                   {4, 1, 33, 20, 100, 0, 0, false, false},  {4, 2, 8, 16, 3, 0, 20, true, false},
+                                   {1, 1, 96, 96, 64, 0, 5, false, false},   {100, 1, 4, 4, 20, 0, 0, false, false},
+                                   {1, 1, 1, 1, 1, 0, 0, true, false},       {2, 1, 128, 112, 0, 0, 0, false, false},
+                                   {12, 12, 32, 32, 0, 0, 0, false, true},   {3, 1, 64, 64, 0, 0, 0, true, true},
+                                   {2, 2, 7, 5, 0, 0, 0, false, true},       {4, 1, 33, 20, 100, 0, 0, false, true},
+                                   {4, 2, 8, 16, 3, 0, 20, true, true},      {1, 1, 1, 1, 1, 0, 0, true, true},
+                                   {2, 1, 96, 112, 65, 0, 0, false, true}};
 
 /* ---- a step of one op: q, k, v, offsets or x, offsets; all inputs as extents say */
 
@@ -146,7 +150,7 @@ static float *attend(const setting *c, const data *d, int64_t first, const int32
   dense_make(&k, 3, (const int64_t[]){rows, c->kv_heads, c->key_dim}, gap, d->k + first * c->kv_heads * c->key_dim);
   dense_make(&v, 3, (const int64_t[]){rows, c->kv_heads, c->value_dim}, gap, d->v + first * c->kv_heads * c->value_dim);
   dense_make(&y, 3, (const int64_t[]){rows, c->heads, c->value_dim}, 0, NULL);
-  const rung_attention_attrs attrs = {c->scale, c->soft_cap, c->window, c->causal};
+  const rung_attention_attrs attrs = {c->scale, c->soft_cap, c->window, c->causal, c->narrow};
   const rung_operand in[] = {q.operand, k.operand, v.operand, o.operand};
   CHECK_OK(run_op(&rung_op_attention_ragged, &attrs, in, 4, &y.operand, level, threads));
   free(q.memory);
@@ -161,7 +165,9 @@ static float *attend(const setting *c, const data *d, int64_t first, const int32
  * takes that over; sums of up to keys terms below max|v| likewise. */
 static double room(const setting *c) {
   const double scale = c->scale > 0 ? c->scale : 1 / sqrt((double)c->key_dim);
-  return 2 * (8 * (4 * sqrt((double)c->key_dim) * 0x1p-23 * scale) + 32 * 0x1p-23);
+  const double score = 4 * sqrt((double)c->key_dim) * 0x1p-23 * scale;
+  /* Rounded to bf16: each of the terms by up to 2^-8, and each of the weighted values. */
+  return c->narrow ? 0x1p15 * 2 * (score + 4 * 0x1p-23) : 2 * (8 * score + 32 * 0x1p-23);
 }
 
 static void test_attention(void) {
@@ -219,9 +225,9 @@ static void test_same_bits(void) {
 
 /* A NaN in q, k or v spoils rows that see it, and no other sequence. Scores of any size have weights that add up to 1.
  */
-static void test_not_numbers(void) {
+static void check_not_numbers(bool narrow) {
   static const int32_t length[] = {70, 90, 30};
-  const setting c = {2, 1, 16, 16, 50, 1, 0, false};
+  const setting c = {2, 1, 16, 16, 50, 1, 0, false, narrow};
   enum { ROWS = 190, AT = 100 };
   data d = data_make(&c, ROWS);
   for (int l = 0; l < level_count; l++) {
@@ -252,6 +258,11 @@ static void test_not_numbers(void) {
     d = data_make(&c, ROWS);
   }
   data_free(&d);
+}
+
+static void test_not_numbers(void) {
+  check_not_numbers(false);
+  check_not_numbers(true);
 }
 
 /* ---- pooling and positions */

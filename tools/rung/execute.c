@@ -289,8 +289,7 @@ int cli_execute_open(cli_session *s, rung_device *device, const rung_graph *grap
                      const cli_symbols *symbols, const cli_inputs *inputs, cli_execution *e) {
   *e = (cli_execution){0};
   const uint64_t start = rung_trace_now();
-  rung_compile_options o = rung_compile_options_default();
-  o.quant = s->options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
+  rung_compile_options o = cli_compile_options(s->options);
   if (steps) o.fold = o.fuse = o.merge = false;
   rung_binding ceiling[RUNG_MAX_SYMBOLS];
   const size_t n = cli_bindings(graph, symbols, ceiling);

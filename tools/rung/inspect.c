@@ -127,8 +127,7 @@ static int compile_graph(const cli_inspection *i, const rung_graph *graph, cli_c
   cli_symbols symbols;
   const int code = cli_bind_symbols(s, graph, &symbols);
   if (code) return code;
-  rung_compile_options o = rung_compile_options_default();
-  o.quant = s->options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
+  rung_compile_options o = cli_compile_options(s->options);
   rung_binding binding[RUNG_MAX_SYMBOLS];
   const size_t n = cli_bindings(graph, &symbols, binding);
   rung_status status = rung_template_create(s->device, graph, &o, &s->error, &c->template_);

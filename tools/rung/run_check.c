@@ -42,7 +42,7 @@ static difference compare(const rung_tensor *got, const rung_tensor *want) {
   return d;
 }
 
-/* Integers must be equal. Fast arithmetic with quantised weights rounds activations to 8 bits on one device as on the
+/* Integers must be equal. Fast arithmetic with quantised weights and bf16 round activations on one device as on the
  * other, but after sums that differ in their last bits. */
 static double bound(const cli_session *s, rung_type type) {
   switch (type) {
@@ -53,7 +53,9 @@ static double bound(const cli_session *s, rung_type type) {
     case RUNG_TYPE_BF16:
       return 2e-2;
     case RUNG_TYPE_F32:
-      return s->options->weights && s->options->quant == CLI_QUANT_FAST ? 1e-2 : 1e-4;
+      return s->options->precision == CLI_PRECISION_BF16 || (s->options->weights && s->options->quant == CLI_QUANT_FAST)
+                 ? 1e-2
+                 : 1e-4;
     default:
       return 0;
   }

@@ -213,7 +213,7 @@ const cli_flag cli_flags[] = {
 
     {OPENS | ENVIRONMENT, 0, "--threads", "-t", CLI_COUNT, "N", PLACE(threads), .lo = 1, .hi = 1024, .doc = "most threads; default: what this process may use well"},
     {OPENS, 0, "--device", NULL, CLI_CHOICE, "cpu|ref|cuda", "cuda:0|cuda:1", PLACE(device), .standard = "cpu", .doc = "what runs the model; ref is the slow reference"},
-    {OPENS, 0, "--precision", NULL, CLI_CHOICE, "f32", "f16|bf16|mixed", PLACE(precision), .standard = "f32", .doc = "of activations"},
+    {OPENS, 0, "--precision", NULL, CLI_CHOICE, "f32|bf16", "f16|mixed", PLACE(precision), .standard = "f32", .doc = "of what products with float weights and attention multiply; sums stay f32"},
     {OPENS, 0, "--quant", NULL, CLI_CHOICE, "fast|exact", PLACE(quant), .standard = "fast", .doc = "meet quantised weights with 8-bit activations, or with f32"},
     {OPENS, 0, "--no-map", NULL, CLI_SWITCH, .value = NULL, PLACE(no_map), .doc = "read the file into memory instead of mapping it"},
     {STORES | TOKENIZE, 0, "--memory", NULL, CLI_BYTES, "BYTES", PLACE(memory), .doc = "budget, e.g. 512M; default: what the system leaves"},

@@ -32,8 +32,7 @@ static int compile_graph(cli_session *s, cli_work *w) {
   int code = cli_read_graph(s, &w->graph, &w->weights, &w->view);
   if (!code) code = cli_bind_symbols(s, w->graph, &symbols);
   if (code) return code;
-  rung_compile_options o = rung_compile_options_default();
-  o.quant = s->options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
+  rung_compile_options o = cli_compile_options(s->options);
   rung_binding ceiling[RUNG_MAX_SYMBOLS];
   const size_t n = cli_bindings(w->graph, &symbols, ceiling);
   rung_status status = rung_template_create(s->device, w->graph, &o, &s->error, &w->template_);

@@ -241,14 +241,16 @@ static void fill_side(const work *w) {
   }
 }
 
-/* Rows of a, k0 .. k0 + count, as floats side by side. */
+/* Rows of a, k0 .. k0 + count, side by side: as floats, or bf16 as they are. */
 static void copy_rows(const work *w, int64_t k0, int64_t count) {
   const rung_product *p = w->p;
   const rung_type_row *type = rung_type_get((rung_type)p->a_operand->type);
   for (int64_t r = 0; r < w->rows; r++) {
     const uint8_t *from = p->a + (w->row0 + r) * p->a_row + k0 * p->a_k;
     float *to = w->copy + r * (RUNG_K_CHUNK + COPY_PAD);
-    if (p->a_k == type->bytes) {
+    if (w->kernel->pairs) {
+      memcpy(to, from, (size_t)(count * p->a_k));
+    } else if (p->a_k == type->bytes) {
       type->to_f32(from, to, (size_t)count);
     } else {
       for (int64_t i = 0; i < count; i++) type->to_f32(from + i * p->a_k, to + i, 1);
@@ -261,6 +263,7 @@ static void copy_rows(const work *w, int64_t k0, int64_t count) {
 static bool rows_need_copy(const work *w) {
   const rung_product *p = w->p;
   if (w->kernel->quantised) return false;
+  if (w->kernel->pairs) return p->a_row % 2048 == 0 && w->rows > 4;
   return p->a_operand->type != RUNG_TYPE_F32 || p->a_k != sizeof(float) || (p->a_row % 2048 == 0 && w->rows > 4);
 }
 

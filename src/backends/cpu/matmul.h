@@ -65,6 +65,7 @@ typedef struct rung_product_kernel {
   bool quantised;
   bool halves;    /* start is wanted for each half */
   int32_t offset; /* of the weights' levels as the tile sees them */
+  bool pairs;     /* rows of a are bf16 and read as they lie, two neighbours in k at once */
   /* f32: floats [k][16] of one panel of b, from k0, `count` of them, for tiles to read; NULL: tiles read b's panels. */
   void (*fill)(const rung_product *p, int64_t panel, int64_t k0, int64_t count, float *out);
   void (*tile)(const rung_tile *tile);

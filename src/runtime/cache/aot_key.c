@@ -7,6 +7,7 @@
  */
 static void put_options(rung_text *out, const rung_compile_options *o) {
   rung_put(out, (uint64_t)o->quant, 1);
+  rung_put(out, (uint64_t)o->precision, 1);
   rung_put(out, o->fold, 1);
   rung_put(out, o->fuse, 1);
   rung_put(out, o->merge, 1);

@@ -6,7 +6,7 @@
 #include "ops/op_table.h"
 #include "runtime/cache/aot.h"
 
-enum { MANIFEST_VERSION = 1, MOST_TEXT = 1 << 16 };
+enum { MANIFEST_VERSION = 2, MOST_TEXT = 1 << 16 };
 
 /* ---- writing */
 
@@ -108,6 +108,7 @@ rung_status rung_manifest_write(const rung_template *t, const rung_program *prog
   rung_put_string(out, t->device->target->name);
   rung_put(out, tag, 8);
   rung_put(out, (uint64_t)t->options.quant, 1);
+  rung_put(out, (uint64_t)t->options.precision, 1);
   rung_put(out, t->options.fold, 1);
   rung_put(out, t->options.fuse, 1);
   rung_put(out, t->options.merge, 1);
@@ -179,12 +180,13 @@ static rung_status get_tensors(reader *r, int kind) {
 static rung_status get_options(reader *r) {
   rung_compile_options *o = &r->m->options;
   *o = rung_compile_options_default();
-  const uint64_t quant = rung_get(&r->in, 1);
+  const uint64_t quant = rung_get(&r->in, 1), precision = rung_get(&r->in, 1);
   o->fold = rung_get(&r->in, 1) != 0;
   o->fuse = rung_get(&r->in, 1) != 0;
   o->merge = rung_get(&r->in, 1) != 0;
-  if (r->in.failed || quant > RUNG_QUANT_EXACT) return damaged(r, "no such policy");
+  if (r->in.failed || quant > RUNG_QUANT_EXACT || precision > RUNG_PRECISION_BF16) return damaged(r, "no such policy");
   o->quant = (rung_quant)quant;
+  o->precision = (rung_precision)precision;
   return RUNG_OK;
 }
 

@@ -18,10 +18,11 @@ rung_status rung_source_check(const rung_build *build, const rung_compile_option
   if (o && o->size != sizeof *o)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "cache: build.compile.size is %zu, expected %zu", o->size,
                      sizeof *o);
-  const rung_quant quant = build->template_ ? build->template_->options.quant : o ? o->quant : options->quant;
-  if (quant != options->quant)
+  const rung_compile_options *its = build->template_ ? &build->template_->options : o ? o : options;
+  if (its->quant != options->quant || its->precision != options->precision)
     return rung_fail(error, RUNG_INVALID_ARGUMENT,
-                     "cache: a build has another quant policy than the cache, which has one for all");
+                     "cache: a build has another %s policy than the cache, which has one for all",
+                     its->quant != options->quant ? "quant" : "precision");
   return RUNG_OK;
 }
 
