@@ -387,6 +387,14 @@ static rung_status open_model(onnx_import *imp, const rung_source *source) {
   return import_graph(imp);
 }
 
+/* What was decoded becomes the first generation of a store that nobody else has. */
+static void publish(const onnx_import *imp) {
+  rung_host_lock(imp->host);
+  rung_weights_publish(imp->weights);
+  rung_host_unlock(imp->host);
+  rung_weights_drop_pending(imp->weights);
+}
+
 bool rung_onnx_recognise(const uint8_t *data, uint64_t bytes) { return onnx_recognise(data, bytes); }
 
 rung_status rung_onnx_open(rung_host *host, const rung_source *source, const rung_onnx_options *options,
@@ -397,7 +405,7 @@ rung_status rung_onnx_open(rung_host *host, const rung_source *source, const run
       .host = host, .error = error ? error : &local, .options = options ? options : &defaults, .missing = missing};
   rung_arena_init(&imp.arena, host);
   rung_status status = open_model(&imp, source);
-  if (!status && rung_weights_has_pending(imp.weights)) status = rung_weights_commit(imp.weights, imp.error);
+  if (!status) publish(&imp);
   if (!status) *out = (rung_onnx){imp.graph, imp.weights, imp.model.ir_version, 0};
   for (uint32_t i = 0; !status && i < imp.model.opsets; i++)
     if (!onnx_domain(imp.model.opset[i].domain).length) out->opset = imp.model.opset[i].version;
