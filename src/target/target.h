@@ -110,6 +110,7 @@ typedef struct rung_target {
   const rung_layout *(*layout_of)(rung_type type);
   /* Fast policy: does a matmul of a8 with this weight type have a kernel? */
   bool (*multiplies_a8)(rung_type type);
+  bool attends_bf16; /* attention_ragged of bf16 operands has a kernel that multiplies them as they are */
   /* Keys and values: bytes of one layer's 64 positions, and row access in the canonical order. */
   size_t (*kv_block_bytes)(rung_type type, int32_t kv_heads, int32_t key_dim, int32_t value_dim);
   void (*kv_read_row)(const rung_kv_view *, int32_t slot, int64_t position, float *out);
