@@ -252,6 +252,16 @@ def _served_summary(bench, workload, rows, peaks, extra, **more):
     return out
 
 
+def _errors(bench, workload, files, path, names):
+    """How far the vectors that each engine has just saved are from rung's in f32, which are within 1e-5 of a float64 oracle."""
+    exact = bench.path("result-f32")
+    with Served(bench.rung.encode_command(workload._replace(precision="f32"), files)) as served:
+        served.ask("ids", path)
+        served.ask("save", exact)
+    return {name: checks.largest_difference({"rung": exact, name + " narrow": bench.path("result-" + name.replace(" ", "-"))},
+                                            files.shape.width) for name in names}
+
+
 def encode(bench, workload):
     """Texts of equal length as ids: seconds of one batch."""
     files = bench.encoder(workload.model)
@@ -264,6 +274,8 @@ def encode(bench, workload):
     commands = {engine.name: engine.encode_command(workload, files) for engine in bench.engines_of(workload)}
     rows, peaks, extra = _served(bench, workload, commands, ("ids", bench.lines("ids-" + size, ids)), lambda found: found["seconds"],
                                  files.shape.width)
+    if workload.precision != "f32":
+        extra["error"] = _errors(bench, workload, files, bench.lines("ids-" + size, ids), commands)
     out = _served_summary(bench, workload, rows, peaks, extra, larger_is_better=False)
     operations, weights = files.shape.operations(workload.sequences, workload.tokens), files.shape.weight_bytes
     threads, product = workload.threads, "fma_f32" if workload.precision == "f32" else "dot_bf16"

@@ -112,6 +112,7 @@ typedef struct rung_target {
   bool (*multiplies_a8)(rung_type type);
   /* Fast policy: what meets a weight of f16 or bf16 is rounded to that type in front of the product. */
   bool narrows;
+  bool attends_bf16; /* attention_ragged of bf16 operands has a kernel that multiplies them as they are */
   /* Keys and values: bytes of one layer's 64 positions, and row access in the canonical order. */
   size_t (*kv_block_bytes)(rung_type type, int32_t kv_heads, int32_t key_dim, int32_t value_dim);
   void (*kv_read_row)(const rung_kv_view *, int32_t slot, int64_t position, float *out);

@@ -178,7 +178,7 @@ static void test_unpacked(void) {
             (matrices){.a_type = narrow[t], .b_type = RUNG_TYPE_F32, .packed = true, .m = m, .n = 40, .k = 301});
         check_product(&levels[i], (matrices){.a_type = narrow[t], .b_type = narrow[1 - t], .m = m, .n = 33, .k = 77});
       }
-    /* bf16 on both sides. Rows 2 KiB apart are copied. */
+    /* bf16 on both sides. Rows 4 KiB apart are copied. */
     for (int64_t m = 1; m <= 140; m += m < 26 ? 4 : 37) {
       const int64_t k[] = {1, 77, 128, 301, 1024, 2048};
       for (size_t j = 0; j < RUNG_COUNT(k); j++)

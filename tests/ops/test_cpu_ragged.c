@@ -3,6 +3,7 @@
  * bit alone, beside other sequences and split over threads. What lies beside a sequence may hold NaN. */
 #include <math.h>
 
+#include "base/half.h"
 #include "cpu_run.h"
 #include "ops/attrs.h"
 
@@ -260,6 +261,61 @@ static void check_not_numbers(bool narrow) {
   data_free(&d);
 }
 
+static bool has_row(rung_type type, uint32_t level) {
+  cpu_rows at = {0, 0, 0, NULL};
+  const rung_cpu_kernel *kernel;
+  bool has = false;
+  while ((kernel = cpu_rows_next(&at, isa)) != NULL)
+    has |= kernel->row.op == &rung_op_attention_ragged && kernel->row.isa == level && kernel->row.in_type[0] == type;
+  return has;
+}
+
+/* Operands of bf16 give what the same numbers as f32 give where attention may round, rounded. */
+static void test_bf16_operands(void) {
+  static const int32_t length[] = {1, 130, 0, 17, 65};
+  enum { N = RUNG_COUNT(length), ROWS = 213 };
+  for (size_t s = 0; s < RUNG_COUNT(settings); s++) {
+    const setting *c = &settings[s];
+    if (!c->narrow) continue;
+    data d = data_make(c, ROWS);
+    float *from[] = {d.q, d.k, d.v};
+    const int64_t row[] = {c->heads * c->key_dim, c->kv_heads * c->key_dim, c->kv_heads * c->value_dim,
+                           c->heads * c->value_dim};
+    uint16_t *half[4];
+    for (int i = 0; i < 4; i++) {
+      half[i] = calloc((size_t)(ROWS * row[i]) + 1, sizeof **half);
+      for (int64_t k = 0; i < 3 && k < ROWS * row[i]; k++)
+        from[i][k] = rung_bf16_to_f32(half[i][k] = rung_bf16_from_f32(from[i][k]));
+    }
+    const int64_t extent[4][3] = {{ROWS, c->heads, c->key_dim},
+                                  {ROWS, c->kv_heads, c->key_dim},
+                                  {ROWS, c->kv_heads, c->value_dim},
+                                  {ROWS, c->heads, c->value_dim}};
+    int64_t stride[4][3];
+    rung_operand o[5];
+    for (int i = 0; i < 4; i++) {
+      memcpy(stride[i], (int64_t[]){row[i], extent[i][2], 1}, sizeof stride[i]);
+      o[i] = (rung_operand){
+          .base = (uint8_t *)half[i], .extent = extent[i], .stride = stride[i], .rank = 3, .type = RUNG_TYPE_BF16};
+    }
+    offsets at;
+    offsets_make(&at, length, N);
+    const rung_attention_attrs attrs = {c->scale, c->soft_cap, c->window, c->causal, c->narrow};
+    const rung_operand in[] = {o[0], o[1], o[2], at.operand};
+    for (int l = 0; l < level_count; l++) {
+      if (!has_row(RUNG_TYPE_BF16, levels[l])) continue;
+      float *want = attend(c, &d, 0, length, N, levels[l], 1);
+      CHECK_OK(run_op(&rung_op_attention_ragged, &attrs, in, 4, &o[3], levels[l], 2));
+      bool equal = true;
+      for (int64_t i = 0; i < ROWS * row[3]; i++) equal = equal && half[3][i] == rung_bf16_from_f32(want[i]);
+      CHECK(equal);
+      free(want);
+    }
+    for (int i = 0; i < 4; i++) free(half[i]);
+    data_free(&d);
+  }
+}
+
 static void test_not_numbers(void) {
   check_not_numbers(false);
   check_not_numbers(true);
@@ -364,6 +420,7 @@ int main(void) {
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   RUN(test_attention);
   RUN(test_same_bits);
+  RUN(test_bf16_operands);
   RUN(test_not_numbers);
   RUN(test_pool);
   RUN(test_positions);

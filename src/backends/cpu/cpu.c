@@ -95,11 +95,13 @@ static void cpu_close(void *self_) {
 static rung_status cpu_open(rung_host *host, rung_error *error, void **out_self) {
   cpu *self = rung_host_array(host, 1, sizeof *self);
   if (!self) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cpu: no memory for the device");
+  const uint32_t isa = rung_isa_detect();
   self->host = host;
   self->target = (rung_target){.name = "cpu",
-                               .isa = rung_isa_detect(),
+                               .isa = isa,
                                .layout_of = rung_cpu_layout_of,
                                .multiplies_a8 = multiplies_a8,
+                               .attends_bf16 = (isa & RUNG_ISA_AVX512) != 0,
                                .kv_block_bytes = rung_cpu_kv_block_bytes,
                                .kv_read_row = rung_cpu_kv_read_row,
                                .kv_write_row = rung_cpu_kv_write_row,

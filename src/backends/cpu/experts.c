@@ -71,14 +71,17 @@ static rung_status put_in_order(const experts *x) {
   return RUNG_OK;
 }
 
-/* A strip: results of a row of a lot go to their row and place. */
-static void store_pair(const void *program, const rung_args *args, int64_t row, int64_t col, int64_t n,
-                       float *const *value) {
+/* A strip: results of rows of a lot go to their rows and places. */
+static void store_pair(const void *program, const rung_args *args, int64_t row, int64_t rows, int64_t col, int64_t n,
+                       float *const *value, int64_t value_row) {
   const experts *x = program;
   const rung_operand *y = &args->out[0];
   const rung_type_row *type = rung_type_get((rung_type)y->type);
-  const int64_t pair = x->order[row], at = pair / x->places * y->stride[0] + pair % x->places * y->stride[1] + col;
-  type->from_f32(value[0], y->base + at * type->bytes, (size_t)n);
+  for (int64_t r = 0; r < rows; r++) {
+    const int64_t pair = x->order[row + r], place = pair % x->places;
+    const int64_t at = pair / x->places * y->stride[0] + place * y->stride[1] + col;
+    type->from_f32(value[0] + r * value_row, y->base + at * type->bytes, (size_t)n);
+  }
 }
 
 static void gather_rows(const experts *x, int64_t first, int64_t count) {

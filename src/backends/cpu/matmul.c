@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Matrix products: operands, division among threads, the loops around tiles, finished results.
  *
- * A task is a range of rows times a range of columns. Inside it columns go round outside and rows inside, so that the
- * panels at hand stay in the first cache while rows of a, some hundred kilobytes at most, come from the second:
+ * A task is a range of rows times a range of columns, and takes columns in chunks: as many as are held back for a strip.
  *
- *   for chunk of columns held back for a strip (all columns where results go straight to y)
- *     for chunk of k (all of k where neither a is copied nor panels are filled)
- *       for tile_panels panels
- *         for tile_rows rows
- *           tile
- *     strips */
+ *   panels read as they lie                          panels that are made into something
+ *     for chunk of k whose panels stay near            for chunk of k (all of k where no panels are filled)
+ *       for tile_rows rows                               for tile_panels panels
+ *         for tile_panels panels                           for tile_rows rows
+ *           tile                                             tile
+ *         strips                                         strips
+ *
+ * On the left a block of rows and its results stay in the first cache, and panels come from the second; on the right
+ * what was made of panels (levels unpacked, numbers widened) serves all rows. */
 #include "backends/cpu/matmul.h"
 
 #include <string.h>
@@ -150,6 +152,7 @@ typedef struct scratch {
   size_t side, rows, fill, results; /* bytes */
 } scratch;
 
+enum { PANELS_NEAR = 512 << 10 }; /* bytes of panels that stay in the second cache while rows go by */
 enum { COPY_PAD = 16 }; /* floats between copied rows, so that rows of 4 KiB do not meet in one set of the cache */
 
 static bool results_wait(const rung_match *match, int64_t *out_columns) {
@@ -263,8 +266,9 @@ static void copy_rows(const work *w, int64_t k0, int64_t count) {
 static bool rows_need_copy(const work *w) {
   const rung_product *p = w->p;
   if (w->kernel->quantised) return false;
-  if (w->kernel->pairs) return p->a_row % 2048 == 0 && w->rows > 4;
-  return p->a_operand->type != RUNG_TYPE_F32 || p->a_k != sizeof(float) || (p->a_row % 2048 == 0 && w->rows > 4);
+  const bool meet = p->a_row % 4096 == 0 && w->rows > 4;
+  if (w->kernel->pairs) return meet;
+  return p->a_operand->type != RUNG_TYPE_F32 || p->a_k != sizeof(float) || meet;
 }
 
 /* Where results of the panels from `panel` go, for row 0 of the task. */
@@ -293,7 +297,9 @@ static target target_of(const work *w, int64_t panel, int64_t first_panel) {
   return t;
 }
 
-static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t k0, int64_t k_count, bool copied) {
+/* Blocks [begin, end) of rows times the panels of a tile from `panel` on, over k0 .. k0 + k_count. */
+static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t k0, int64_t k_count, bool copied,
+                      int64_t begin, int64_t end) {
   const rung_product *p = w->p;
   const rung_product_kernel *kernel = w->kernel;
   const target to = target_of(w, panel, first_panel);
@@ -311,11 +317,11 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
     }
   }
   const rung_side *side = w->side;
-  for (int64_t block = w->block0; block < w->block0 + w->blocks; block++) {
+  for (int64_t block = begin; block < end; block++) {
     const int64_t first = block_start(w, block);
     const int64_t row = first - w->row0;
     tile.rows = (int)(block_start(w, block + 1) - first);
-    tile.fetches = block + 1 == w->block0 + w->blocks;
+    tile.fetches = block + 1 == end;
     tile.a = p->a + first * p->a_row + k0 * p->a_k;
     tile.a_row = p->a_row;
     if (copied) {
@@ -327,20 +333,6 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
     kernel->tile(&tile);
     if (kernel->quantised) side += tile.rows * (p->k / 32);
   }
-}
-
-/* All of k for panels [panel, end). */
-static void run_panels(const work *w, int64_t panel, int64_t end) {
-  const rung_product *p = w->p;
-  const bool copied = rows_need_copy(w);
-  const int64_t chunk = copied || w->kernel->fill ? RUNG_K_CHUNK : p->k;
-  int64_t k0 = 0;
-  do {
-    const int64_t count = min64(chunk, p->k - k0);
-    if (copied) copy_rows(w, k0, count);
-    for (int64_t at = panel; at < end; at += w->kernel->tile_panels) run_tiles(w, at, panel, k0, count, copied);
-    k0 += count;
-  } while (k0 < p->k);
 }
 
 /* ---- filling panels from an unpacked b */
@@ -397,27 +389,28 @@ void rung_product_fill(const rung_product *p, int64_t panel, int64_t k0, int64_t
 /* ---- finished results */
 
 /* What a step without an epilogue does where results do not go straight to y: other types, members in turn. */
-static void store_strip(const void *program, const rung_args *args, int64_t row, int64_t col, int64_t n,
-                        float *const *value) {
+static void store_strip(const void *program, const rung_args *args, int64_t row, int64_t rows, int64_t col, int64_t n,
+                        float *const *value, int64_t value_row) {
   const rung_product *p = program;
   for (int64_t i = 0; i < p->members; i++) {
     const rung_operand *y = p->members > 1 ? &args->out[i] : p->y_operand;
     const rung_type_row *type = rung_type_get((rung_type)y->type);
     uint8_t *to = p->y + (y->base - p->y_operand->base) + (row - p->first_row) * p->y_row + col * type->bytes;
-    type->from_f32(value[i], to, (size_t)n);
+    for (int64_t r = 0; r < rows; r++) type->from_f32(value[i] + r * value_row, to + r * p->y_row, (size_t)n);
   }
 }
 
-static void run_strips(const work *w, int64_t panel, int64_t end) {
+/* Of blocks [begin, end_block) of rows and panels [panel, end). */
+static void run_strips(const work *w, int64_t panel, int64_t end, int64_t begin, int64_t end_block) {
   const rung_product *p = w->p;
   const rung_cpu_strip strip = p->strip.fn ? p->strip : (rung_cpu_strip){store_strip, p};
   const int64_t members = p->members, col = panel / members * RUNG_PANEL;
   const int64_t n = min64((end - panel) / members * RUNG_PANEL, p->n / members - col);
+  const int64_t first = block_start(w, begin), row = first - w->row0;
   float *value[RUNG_MAX_MEMBERS];
-  for (int64_t r = 0; r < w->rows; r++) {
-    for (int64_t i = 0; i < members; i++) value[i] = w->results + (i * w->rows + r) * w->strip_columns;
-    strip.fn(strip.program, p->args, p->first_row + w->row0 + r, col, n, value);
-  }
+  for (int64_t i = 0; i < members; i++) value[i] = w->results + (i * w->rows + row) * w->strip_columns;
+  strip.fn(strip.program, p->args, p->first_row + first, block_start(w, end_block) - first, col, n, value,
+           w->strip_columns);
 }
 
 /* The columns of a last tile that is not whole. */
@@ -430,20 +423,57 @@ static void copy_tail(const work *w) {
   for (int64_t r = 0; r < w->rows; r++) memcpy(to + r * w->p->y_row, w->results + r * width * RUNG_PANEL, bytes);
 }
 
+/* ---- orders of the loops */
+
+/* Panels outside, rows inside: what is made of a panel (quantised levels unpacked, numbers widened) serves all rows. */
+static void panels_outside(const work *w, int64_t panel, int64_t end, bool copied) {
+  const rung_product *p = w->p;
+  const int64_t chunk = copied || w->kernel->fill ? RUNG_K_CHUNK : p->k, blocks = w->block0 + w->blocks;
+  int64_t k0 = 0;
+  do {
+    const int64_t count = min64(chunk, p->k - k0);
+    if (copied) copy_rows(w, k0, count);
+    for (int64_t at = panel; at < end; at += w->kernel->tile_panels)
+      run_tiles(w, at, panel, k0, count, copied, w->block0, blocks);
+    k0 += count;
+  } while (k0 < p->k);
+  if (w->strip_columns) run_strips(w, panel, end, w->block0, blocks);
+}
+
+/* Rows outside, panels inside: a block of rows stays in the first cache, the panels come from the second, and results
+ * are finished while they are near. */
+static void rows_outside(const work *w, int64_t panel, int64_t end, bool copied) {
+  const rung_product *p = w->p;
+  const int64_t blocks = w->block0 + w->blocks;
+  const int64_t least = w->kernel->pairs ? RUNG_K_PAIRS : RUNG_K_CHUNK;
+  int64_t chunk = p->k;
+  if (copied)
+    chunk = least;
+  else if (w->blocks > 1 && p->packed)
+    chunk = max64(1, PANELS_NEAR / ((end - panel) * (int64_t)w->layout->panel_bytes(least))) * least;
+  int64_t k0 = 0;
+  do {
+    const int64_t count = min64(chunk, p->k - k0);
+    if (copied) copy_rows(w, k0, count);
+    for (int64_t block = w->block0; block < blocks; block++) {
+      for (int64_t at = panel; at < end; at += w->kernel->tile_panels)
+        run_tiles(w, at, panel, k0, count, copied, block, block + 1);
+      if (w->strip_columns && k0 + count == p->k) run_strips(w, panel, end, block, block + 1);
+    }
+    k0 += count;
+  } while (k0 < p->k);
+}
+
 static void run_work(work *w) {
   const rung_product *p = w->p;
+  const bool copied = rows_need_copy(w), rows_first = !w->kernel->quantised && !w->kernel->fill;
   if (w->kernel->quantised) fill_side(w);
-  if (!w->strip_columns) {
-    run_panels(w, w->panel0, w->panel1);
-    copy_tail(w);
-    return;
-  }
-  const int64_t step = w->strip_columns / RUNG_PANEL * p->members;
-  for (int64_t panel = w->panel0; panel < w->panel1; panel += step) {
-    const int64_t end = min64(panel + step, w->panel1);
-    run_panels(w, panel, end);
-    run_strips(w, panel, end);
-  }
+  int64_t step = w->panel1 - w->panel0;
+  if (w->strip_columns || rows_first)
+    step = (w->strip_columns ? w->strip_columns : RUNG_STRIP_COLUMNS) / RUNG_PANEL * p->members;
+  for (int64_t panel = w->panel0; panel < w->panel1; panel += step)
+    (rows_first ? rows_outside : panels_outside)(w, panel, min64(panel + step, w->panel1), copied);
+  if (!w->strip_columns) copy_tail(w);
 }
 
 /* 64-byte aligned pieces of the thread's scratch, in the order of rung_product_scratch. */

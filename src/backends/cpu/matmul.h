@@ -71,7 +71,8 @@ typedef struct rung_product_kernel {
   void (*tile)(const rung_tile *tile);
 } rung_product_kernel;
 
-enum { RUNG_K_CHUNK = 256 }; /* of k where panels are filled or rows are copied; a multiple of every block */
+/* Of k where panels are filled or rows are copied; a multiple of every block. Twice as much of pairs. */
+enum { RUNG_K_CHUNK = 256, RUNG_K_PAIRS = 2 * RUNG_K_CHUNK };
 
 /* grouped: the step's op (or a fused step's root) is grouped_matmul. */
 void rung_product_resolve(const rung_args *args, bool grouped, rung_product *out_product);

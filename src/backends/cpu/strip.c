@@ -331,9 +331,15 @@ static uint8_t *epilogue_row(const rung_operand *o, int64_t bytes, const rung_op
 
 enum { EPILOGUE_AHEAD = 4 }; /* rows: an operand lies where another thread, or the step before last, left it */
 
-void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row, int64_t col, int64_t n,
-                         float *const *value) {
+/* Operands and results of two axes whose rows are worth fetching ahead. */
+static bool comes_from_afar(const rung_operand *o, int64_t row) {
+  return o->rank == 2 && rung_type_get((rung_type)o->type)->block == 1 && row + EPILOGUE_AHEAD < o->extent[0];
+}
+
+void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row, int64_t rows, int64_t col, int64_t n,
+                         float *const *value, int64_t value_row) {
   const rung_strip_program *p = program;
+  const rung_operand *y = &args->out[0];
   float temp[RUNG_STRIP_EPILOGUE * EPILOGUE_STRIP];
   int64_t last[STREAMS];
   frame f;
@@ -342,13 +348,18 @@ void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row
   for (int i = 0; i < p->streams; i++) {
     const rung_operand *o = operand_of(args, &p->stream[i]);
     const int own = o->rank - 1;
-    f.at[i] = epilogue_row(o, p->stream[i].bytes, &args->out[0], row);
     last[i] = own < 0 || o->extent[own] == 1 ? 0 : o->stride[own] * p->stream[i].bytes;
-    if (o->rank == 2 && o->type == RUNG_TYPE_F32 && !p->stream[i].result && row + EPILOGUE_AHEAD < o->extent[0])
-      f.level->fetch(f.at[i] + EPILOGUE_AHEAD * o->stride[0] * last[i] + col * last[i], n * last[i]);
   }
-  place(&f, col);
-  for (int r = 0; r < p->regs; r++)
-    if (p->reg[r].place == RUNG_PLACE_ROOT) f.reg[r] = value[p->reg[r].index];
-  run_strip(&f, 0, col, n, col + n);
+  for (int64_t r = 0; r < rows; r++) {
+    for (int i = 0; i < p->streams; i++) {
+      const rung_operand *o = operand_of(args, &p->stream[i]);
+      f.at[i] = epilogue_row(o, p->stream[i].bytes, y, row + r);
+      if (comes_from_afar(o, row + r))
+        f.level->fetch(f.at[i] + EPILOGUE_AHEAD * o->stride[0] * p->stream[i].bytes + col * last[i], n * last[i]);
+    }
+    place(&f, col);
+    for (int k = 0; k < p->regs; k++)
+      if (p->reg[k].place == RUNG_PLACE_ROOT) f.reg[k] = value[p->reg[k].index] + r * value_row;
+    run_strip(&f, 0, col, n, col + n);
+  }
 }

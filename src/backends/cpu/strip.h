@@ -44,15 +44,17 @@ typedef struct rung_fold_kind {
 /* What a level brings (kernels/strip.inc). */
 typedef struct rung_strip_level {
   rung_apply_fn *(*find)(const rung_op *op); /* of an elementwise row; NULL: has none */
-  rung_apply_fn *copy;                       /* x */
-  rung_apply_fn *scale, *scale_by;           /* x value[0]; x value[0] y */
-  rung_apply_fn *centre[3];                  /* n = (x - value[0]) value[1]; n y; n y + z */
-  rung_apply_fn *exp_less;                   /* exp(x - value[0]) */
-  rung_apply_fn *less_less;                  /* (x - value[0]) - value[1] */
-  rung_apply_fn *to_bool;                    /* x != 0 */
-  rung_fold_kind sum, squares, largest;      /* of x; of (x - value[0])^2; with NaN left out */
-  rung_fold_kind exponentials;               /* sum of exp(x - value[0]) */
-  rung_fold_kind most, least, product;       /* NaN if there is one */
+  /* One function for two, the second of which takes the first's result as its first operand; NULL: none. */
+  rung_apply_fn *(*join)(rung_apply_fn *first, rung_apply_fn *second);
+  rung_apply_fn *copy;                  /* x */
+  rung_apply_fn *scale, *scale_by;      /* x value[0]; x value[0] y */
+  rung_apply_fn *centre[3];             /* n = (x - value[0]) value[1]; n y; n y + z */
+  rung_apply_fn *exp_less;              /* exp(x - value[0]) */
+  rung_apply_fn *less_less;             /* (x - value[0]) - value[1] */
+  rung_apply_fn *to_bool;               /* x != 0 */
+  rung_fold_kind sum, squares, largest; /* of x; of (x - value[0])^2; with NaN left out */
+  rung_fold_kind exponentials;          /* sum of exp(x - value[0]) */
+  rung_fold_kind most, least, product;  /* NaN if there is one */
   void (*load)(rung_type type, const void *from, float *out, int64_t n);
   void (*store)(rung_type type, const float *x, void *to, int64_t n);
   void (*quantize)(const float *x, rung_a8 *out, int64_t blocks);

@@ -309,6 +309,48 @@ static void sort_instrs(builder *b) {
   }
 }
 
+static int readers_of(const builder *b, int reg) {
+  int n = 0;
+  for (int i = 0; i < b->instrs; i++)
+    for (int k = 0; k < 3; k++) n += b->instr[i].in[k] == reg;
+  return n;
+}
+
+/* The instruction behind `first` that can be done together with it: nothing but loads stand between, and nothing else
+ * wants what lies between the two. -1: none. */
+static int joins_with(const builder *b, int first, rung_apply_fn **out_fn) {
+  const rung_strip_instr *a = &b->instr[first];
+  if (a->kind != RUNG_STRIP_APPLY || a->slot >= 0 || a->in[2] >= 0 || b->program->reg[a->out].place != RUNG_PLACE_TEMP)
+    return -1;
+  int second = first + 1;
+  while (second < b->instrs && b->instr[second].kind == RUNG_STRIP_LOAD && b->instr[second].phase == a->phase) second++;
+  if (second == b->instrs || readers_of(b, a->out) != 1) return -1;
+  const rung_strip_instr *c = &b->instr[second];
+  if (c->kind != RUNG_STRIP_APPLY || c->slot >= 0 || c->phase != a->phase || c->in[0] != a->out || c->in[2] >= 0)
+    return -1;
+  *out_fn = b->level->join(a->fn, c->fn);
+  return *out_fn ? second : -1;
+}
+
+/* Pairs of instructions become one pass over the strip where the level has a function for both. */
+static void join_instrs(builder *b) {
+  int n = 0;
+  for (int i = 0; i < b->instrs; i++) {
+    rung_apply_fn *fn;
+    const int second = joins_with(b, i, &fn);
+    if (second < 0) {
+      b->instr[n++] = b->instr[i];
+      continue;
+    }
+    rung_strip_instr *c = &b->instr[second];
+    const int16_t other = c->in[1];
+    memcpy(c->in, b->instr[i].in, sizeof c->in);
+    if (other >= 0) c->in[c->in[1] >= 0 ? 2 : 1] = other;
+    c->fn = fn;
+  }
+  b->instrs = n;
+}
+
 /* Strips of scratch for registers, each free again behind its last reader. Operands of an instruction are free before
  * its result is placed: instructions may work in place. */
 static void place_regs(builder *b) {
@@ -379,6 +421,7 @@ static bool note_moving(builder *b) {
 /* What stays of a program, at its own size. */
 static bool keep(builder *b) {
   sort_instrs(b);
+  join_instrs(b);
   place_regs(b);
   rung_strip_program *p = b->program;
   if (!make_streams(b) || !note_moving(b)) return false;
