@@ -6,7 +6,7 @@
 
 #include "tiny_world.h"
 
-enum { LENGTH = 70, CONTEXT = 256, CHUNK = 64 };
+enum { CONTEXT = 256, CHUNK = 128 };
 
 typedef struct side {
   tiny t;
@@ -78,7 +78,7 @@ static void check_model(const char *path, rung_quant quant, rung_type kv, int64_
            rung_type_name(kv), blocks ? ", paged" : "");
   if (both) {
     for (int i = 0; i < CHUNK; i++) ids[i] = tiny_id(&gpu.t, 1, i);
-    run_both(&gpu, &cpu, (const rung_rows[]){{0, 50}}, 1, ids, 50, bound, what);
+    run_both(&gpu, &cpu, (const rung_rows[]){{0, 100}}, 1, ids, 100, bound, what);
     run_both(&gpu, &cpu, (const rung_rows[]){{1, 7}, {0, 3}, {2, 21}}, 3, ids, 31, bound, what);
     for (int i = 0; i < 70; i++) /* past the first block of keys, and often enough to be captured */
       run_both(&gpu, &cpu, (const rung_rows[]){{0, 1}, {1, 1}, {2, 1}}, 3, ids + i % 32, 3, bound, what);
@@ -93,7 +93,7 @@ static void test_models(void) {
     check_model(tiny_paths[i], RUNG_QUANT_EXACT, RUNG_TYPE_F32, 0, 2e-5);
     check_model(tiny_paths[i], RUNG_QUANT_EXACT, RUNG_TYPE_F16, 0, 2e-3);
     check_model(tiny_paths[i], RUNG_QUANT_EXACT, RUNG_TYPE_F32, 7, 2e-5);
-    check_model(tiny_paths[i], RUNG_QUANT_FAST, RUNG_TYPE_F16, 0, 6e-2);
+    check_model(tiny_paths[i], RUNG_QUANT_FAST, RUNG_TYPE_F16, 0, 8e-2);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "backends/cuda/matmul.h"
 #include "backends/cuda/region.h"
 #include "cases.h"
+#include "ops/op_table.h"
 
 static rung_host *host;
 static rung_cu_compiler compiler;
@@ -64,10 +65,63 @@ static void test_units(void) {
   }
 }
 
+/* Attention of one row and of many, for heads of several widths. */
+static void test_attention(void) {
+  static const int shape[][3] = {{128, 128, 4}, {64, 64, 3}, {96, 64, 8}}; /* keys, values, group */
+  for (size_t i = 0; i < RUNG_COUNT(shape); i++)
+    for (int narrow = 0; narrow < 2; narrow++) {
+      char front[400];
+      snprintf(front, sizeof front,
+               "#define KEY_DIM %d\n#define VALUE_DIM %d\n#define GROUP %d\n#define KV_HEADS 2\n#define KV_TYPE 1\n"
+               "#define NARROW %d\n#define QUANTIZED %d\n#define DIMS %d\n#define HALF %d\n#define MAGNITUDE 1.0f\n"
+               "__constant__ double turns[DIMS / 2] = {1, 2};\n",
+               shape[i][0], shape[i][1], shape[i][2], narrow, narrow, shape[i][0] / 2, narrow);
+      compile_with(90, "attend_one", front);
+      compile_with(80, "attend_many", front);
+      compile_with(90, "attend_many", front);
+    }
+}
+
+/* Products of one row, the row from memory or of a region in front, and with a pair of results joined. */
+static void compile_row(rung_type type, uint16_t layout, bool tiled) {
+  rung_region_list list = {.inputs = 1, .values = 2, .ops = 1, .outputs = 1, .columns = 512};
+  list.type[0] = RUNG_TYPE_F32;
+  list.type[1] = tiled ? RUNG_TYPE_A8 : RUNG_TYPE_F32;
+  list.op[0] = (rung_region_op){.op = tiled ? &rung_op_quantize_rows : &rung_op_neg, .n_in = 1, .out = 1};
+  list.output[0] = 1;
+  rung_region_list pair = {.inputs = 2, .values = 3, .ops = 1, .outputs = 1};
+  pair.op[0] = (rung_region_op){.op = &rung_op_mul, .in = {0, 1}, .n_in = 2, .out = 2};
+  const rung_region_row region = {.x = 0, .quantized = 0};
+  for (int members = 1; members < 4; members++) {
+    const rung_cuda_row row = {.weight = type,
+                               .layout = layout,
+                               .x = tiled ? RUNG_TYPE_A8 : type,
+                               .k = 512,
+                               .members = members,
+                               .tiled = tiled,
+                               .list = members > 1 ? &list : NULL,
+                               .region = &region,
+                               .after = members < 3 ? &pair : NULL,
+                               .after_value = 2};
+    rung_text front;
+    rung_text_init(&front, host);
+    rung_cuda_put_row(&row, &front);
+    compile(90, rung_type_name(type), &front, "decode");
+    rung_text_finish(&front);
+  }
+}
+
+static void test_rows(void) {
+  compile_row(RUNG_TYPE_Q4_K, RUNG_CUDA_TILES, true);
+  compile_row(RUNG_TYPE_Q8_0, RUNG_CUDA_Q8_TILES, true);
+  compile_row(RUNG_TYPE_F16, 0, false);
+  compile_row(RUNG_TYPE_BF16, 0, false);
+}
+
 static void test_weights(void) {
   for (size_t i = 0; i < rung_type_count(); i++) {
     const rung_type type = rung_type_at(i);
-    for (uint16_t layout = 0; layout < 2; layout++) {
+    for (uint16_t layout = 0; layout < 3; layout++) {
       if (!rung_cuda_reads_weight(type, layout)) continue;
       const bool block = rung_cuda_multiplies_a8(type);
       for (int a8 = 0; a8 <= block; a8++) {
@@ -79,6 +133,7 @@ static void test_weights(void) {
         compile(90, rung_type_name(type), &front, "matmul");
         compile(90, rung_type_name(type), &front, "gemm");
         if (block) compile(90, rung_type_name(type), &front, "rows");
+        if (block && a8) compile(90, rung_type_name(type), &front, "widen");
         rung_text_finish(&front);
       }
     }
@@ -161,6 +216,8 @@ int main(void) {
     return 77;
   }
   RUN(test_units);
+  RUN(test_attention);
+  RUN(test_rows);
   RUN(test_weights);
   RUN(test_regions);
   printf("%d texts compiled, %d regions among them\n", compiled, taken);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Products of one row, which decoding consists of. Neighbouring products of the same row are one kernel, and the region
  * that makes the row is part of it: each block makes the whole row for itself, which costs less than another kernel and
- * the wait for it. The plan is as for any number of rows; a run of one row takes these kernels in place of its steps. */
+ * the wait for it. What stands between two products and a third, number by number, is done where the two are made. The
+ * plan is as for any number of rows; a run of one row takes these kernels in place of its steps. */
 #include <string.h>
 
 #include "backends/cuda/join.h"
@@ -21,7 +22,7 @@ enum {
 
 typedef struct row_own {
   int members;
-  bool tiled, region;
+  bool tiled, region, after;                        /* after: the step behind is done, up to the quantising */
   uint32_t x_shared, region_inputs, region_outputs; /* bytes; operands */
 } row_own;
 
@@ -43,18 +44,22 @@ static const rung_operand *operands_of(const rung_run *run, uint32_t step) {
 
 static bool is_aligned(const rung_operand *o) { return (uint64_t)(uintptr_t)o->base % 16 == 0; }
 
+static bool are_aligned(const rung_run *run, uint32_t index) {
+  const rung_step *step = &run->plan->step[index];
+  for (uint32_t i = 0; i < step->n_in; i++)
+    if (!is_aligned(&run->operand[step->in + i])) return false;
+  for (uint32_t i = 0; i < step->n_out; i++)
+    if (!is_aligned(&run->operand[step->out + i])) return false;
+  return true;
+}
+
 static bool row_applies(const rung_cuda_prepared *prepared, const rung_run *run, uint32_t index) {
   const row_own *own = prepared->own;
   const rung_operand *x = operands_of(run, index);
   for (int a = 0; a < x->rank - 1; a++)
     if (x->extent[a] != 1) return false;
-  if (!own->region) return is_aligned(x);
-  const rung_step *region = &run->plan->step[index - (uint32_t)own->members];
-  for (uint32_t i = 0; i < region->n_in; i++)
-    if (!is_aligned(&run->operand[region->in + i])) return false;
-  for (uint32_t i = 0; i < region->n_out; i++)
-    if (!is_aligned(&run->operand[region->out + i])) return false;
-  return true;
+  if (own->after && !are_aligned(run, index + 1)) return false;
+  return own->region ? are_aligned(run, index - (uint32_t)own->members) : is_aligned(x);
 }
 
 static rung_status launch_row(const rung_cuda_step *step) {
@@ -81,8 +86,9 @@ static rung_status launch_row(const rung_cuda_step *step) {
   uint32_t shared = own->x_shared;
   if (own->tiled) {
     blocks *= (p.units + blocks * MOST_PANELS - 1) / (blocks * MOST_PANELS);
-    if (blocks > p.units) blocks = p.units;
-    if (blocks) shared += (uint32_t)((p.units + blocks - 1) / blocks) * PANEL_BYTES;
+    const int64_t sides = own->after ? 2 : 1, units = p.units / sides;
+    if (blocks > units) blocks = units;
+    if (blocks) shared += (uint32_t)((units + blocks - 1) / blocks * sides) * PANEL_BYTES;
   }
   return rung_cuda_emit(step, 0, blocks, 1, 1, THREADS, shared, &p, sizeof p);
 }
@@ -103,6 +109,8 @@ typedef struct row_group {
   const rung_step *region; /* in front; NULL: none */
   rung_region_list *list;
   rung_region_row row;
+  rung_region_list *after; /* of the step behind; NULL: none */
+  int after_value;
 } row_group;
 
 /* The variant of a product for few rows; NULL: none. */
@@ -203,6 +211,70 @@ static rung_status find_region(const rung_cuda_looking *l, row_group *g) {
   return RUNG_OK;
 }
 
+static uint32_t shared_of(const row_group *g) {
+  if (!g->tiled) return (uint32_t)(g->k * 4);
+  const int64_t q8 = g->w->type == RUNG_TYPE_Q8_0, tile = q8 ? 128 : 256, padded = (g->k + tile - 1) / tile * tile;
+  return (uint32_t)(WARPS * 2 * (q8 ? 2176 : 2304) + padded + padded / 4);
+}
+
+/* The two results that a group's kernel makes; false where it makes others. */
+static bool two_results(const rung_cuda_looking *l, const row_group *g, const rung_ref **a, const rung_ref **b) {
+  const rung_step *first = &l->plan->step[g->first];
+  int64_t columns[2];
+  if (g->members == 1 && first->n_out == 2) {
+    *a = rung_cuda_out_ref(l, first, 0);
+    *b = rung_cuda_out_ref(l, first, 1);
+  } else if (g->members == 2 && first->n_out == 1 && first[1].n_out == 1) {
+    *a = rung_cuda_out_ref(l, first, 0);
+    *b = rung_cuda_out_ref(l, first + 1, 0);
+  } else {
+    return false;
+  }
+  for (int i = 0; i < 2; i++) {
+    const rung_ref *r = i ? *b : *a;
+    if (r->type != RUNG_TYPE_F32 || !rung_dims_is_constant(l->plan->dims, r->extent[r->rank - 1], &columns[i]))
+      return false;
+  }
+  return columns[0] == columns[1] && columns[0] % 16 == 0;
+}
+
+/* Is what the steps behind do with two results part of this kernel? Both this group and the one that reads it look. */
+static rung_status find_after(const rung_cuda_looking *l, row_group *g) {
+  const uint32_t next = g->first + g->members;
+  const rung_ref *a, *b;
+  row_group reader;
+  if (!two_results(l, g, &a, &b) || next + 1 >= l->plan->steps || !take_product(l, next + 1, &reader)) return RUNG_OK;
+  while (reader.members < MOST_MEMBERS && joins(l, &reader, reader.first + reader.members)) reader.members++;
+  if (shared_of(&reader) > MOST_SHARED) return RUNG_OK;
+  RUNG_TRY(find_region(l, &reader));
+  const rung_region_list *list = reader.list;
+  if (!reader.region || list->inputs != 2 || list->outputs != 1) return RUNG_OK;
+  if (!rung_cuda_same_ref(rung_cuda_in_ref(l, reader.region, 0), a) ||
+      !rung_cuda_same_ref(rung_cuda_in_ref(l, reader.region, 1), b) || !rung_cuda_dies_in(l, a, next) ||
+      !rung_cuda_dies_in(l, b, next))
+    return RUNG_OK;
+  for (int i = 0; i < list->ops; i++)
+    if (list->op[i].op == &rung_op_rms_norm || list->op[i].op == &rung_op_layer_norm) return RUNG_OK;
+  g->after = reader.list;
+  g->after_value = reader.row.quantized >= 0 ? reader.row.quantized : list->output[0];
+  return RUNG_OK;
+}
+
+/* The other side: the region in front of this group has been done up to the quantising. */
+static void shorten_region(const rung_cuda_looking *l, row_group *g) {
+  if (!g->region || g->first < 2) return;
+  const rung_cuda_prepared *maker = few_of(l, g->first - 2);
+  if (!maker || !maker->one || !((const row_own *)maker->one->own)->after) return;
+  rung_region_list *list = g->list;
+  const bool quantized = g->row.quantized >= 0;
+  *list = (rung_region_list){.inputs = 1, .values = quantized ? 2 : 1, .ops = quantized, .outputs = 1, .columns = g->k};
+  list->type[0] = RUNG_TYPE_F32;
+  list->type[1] = RUNG_TYPE_A8;
+  list->op[0] = (rung_region_op){.op = &rung_op_quantize_rows, .n_in = 1, .out = 1};
+  list->output[0] = quantized ? 1 : 0;
+  g->row = (rung_region_row){.x = 0, .quantized = quantized ? 0 : -1};
+}
+
 void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front) {
   const int64_t tile = row->weight == RUNG_TYPE_Q8_0 ? 128 : 256,
                 padded = row->tiled ? (row->k + tile - 1) / tile * tile : row->k;
@@ -210,25 +282,25 @@ void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front) {
   rung_cuda_put_weights(row->weight, row->layout, front);
   rung_text_printf(front,
                    "#define WIDTH %lld\n#define PADDED %lld\n#define TILED %d\n#define MEMBERS %d\n#define JOINED %d\n"
+                   "#define AFTER %d\n"
                    "typedef %s x_number;\n",
                    (long long)row->k, (long long)padded, row->tiled, row->members, row->list != NULL,
-                   row->x <= RUNG_TYPE_BF16 ? numbers[row->x] : "u8");
+                   row->after != NULL, row->x <= RUNG_TYPE_BF16 ? numbers[row->x] : "u8");
   rung_text_puts(front, rung_cuda_unit_text("row"));
+  if (row->list || row->after) rung_text_puts(front, rung_cuda_unit_text("values"));
   if (row->list) rung_region_print_row(row->list, row->region, front);
-}
-
-static uint32_t shared_of(const row_group *g) {
-  if (!g->tiled) return (uint32_t)(g->k * 4);
-  const int64_t q8 = g->w->type == RUNG_TYPE_Q8_0, tile = q8 ? 128 : 256, padded = (g->k + tile - 1) / tile * tile;
-  return (uint32_t)(WARPS * 2 * (q8 ? 2176 : 2304) + padded + padded / 4);
+  if (row->after) rung_region_print_after(row->after, row->after_value, front);
 }
 
 static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
   rung_cuda_prepared *one = rung_arena_alloc(l->arena, sizeof *one), *last = few_of(l, g->first + g->members - 1);
   row_own *own = rung_arena_alloc(l->arena, sizeof *own);
   if (!one || !own) return rung_fail(l->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
-  *own =
-      (row_own){.members = (int)g->members, .tiled = g->tiled, .region = g->region != NULL, .x_shared = shared_of(g)};
+  *own = (row_own){.members = (int)g->members,
+                   .tiled = g->tiled,
+                   .region = g->region != NULL,
+                   .after = g->after != NULL,
+                   .x_shared = shared_of(g)};
   *one = (rung_cuda_prepared){.kernel = &row_kernel, .step = last->step, .own = own};
   const rung_cuda_row row = {.weight = g->w->type,
                              .layout = g->w->layout,
@@ -237,7 +309,9 @@ static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
                              .members = (int)g->members,
                              .tiled = g->tiled,
                              .list = g->region ? g->list : NULL,
-                             .region = &g->row};
+                             .region = &g->row,
+                             .after = g->after,
+                             .after_value = g->after_value};
   rung_text front;
   rung_text_init(&front, l->self->host);
   rung_cuda_put_row(&row, &front);
@@ -266,5 +340,7 @@ rung_status rung_cuda_join_row(rung_cuda *self, const rung_plan *plan, rung_aren
   if (shared_of(&g) > MOST_SHARED) return RUNG_OK;
   while (g.members < MOST_MEMBERS && joins(&l, &g, g.first + g.members)) g.members++;
   RUNG_TRY(find_region(&l, &g));
+  shorten_region(&l, &g);
+  RUNG_TRY(find_after(&l, &g));
   return prepare_row(&l, &g);
 }

@@ -25,6 +25,8 @@ typedef struct rung_cuda_row {
   bool tiled;
   const struct rung_region_list *list; /* NULL: the row lies in memory */
   const struct rung_region_row *region;
+  const struct rung_region_list *after; /* of two results, number by number; NULL: results are written as they are */
+  int after_value;
 } rung_cuda_row;
 void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front);
 

@@ -45,6 +45,8 @@ typedef struct rung_region_row {
 } rung_region_row;
 /* The function make_x of kernels/decode.cu. All values are f32, f16 or bf16, the output x may be a8. */
 void rung_region_print_row(const rung_region_list *list, const rung_region_row *row, rung_text *out);
+/* The function after(v0, v1): a list of two inputs without rows, number by number; `value` is its result. */
+void rung_region_print_after(const rung_region_list *list, int value, rung_text *out);
 /* The list of a planned step. */
 rung_status rung_region_of_step(const rung_cuda_prepare *in, rung_region_list *out);
 

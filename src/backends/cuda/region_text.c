@@ -294,7 +294,6 @@ void rung_region_print_row(const rung_region_list *l, const rung_region_row *row
   bool whole = false;
   for (int i = 0; i < l->ops; i++) whole |= l->op[i].op == &rung_op_rms_norm || l->op[i].op == &rung_op_layer_norm;
   const int64_t rounds = (l->columns + 8 * RUNG_REGION_ROW_THREADS - 1) / (8 * RUNG_REGION_ROW_THREADS);
-  rung_text_puts(out, rung_cuda_unit_text("values"));
   rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define PART %" PRId64 "\n", l->columns, whole ? 8 * rounds : 8);
   rung_text_puts(out,
                  "#define GROUP_AT(j) (first + (int)threadIdx.x + (j) * THREADS)\n"
@@ -320,6 +319,18 @@ void rung_region_print_row(const rung_region_list *l, const rung_region_row *row
   }
   print_outputs(l, row, out);
   rung_text_puts(out, whole ? "}\n" : "  }\n}\n");
+}
+
+void rung_region_print_after(const rung_region_list *list, int value, rung_text *out) {
+  rung_region_list l = *list;
+  l.columns = 0; /* values have no index */
+  rung_text_puts(out, "__device__ __forceinline__ float after(float v0, float v1) {\n");
+  for (int i = 0; i < l.ops; i++) {
+    if (l.op[i].op == &rung_op_quantize_rows) continue;
+    rung_text_printf(out, "    float v%d;\n", l.op[i].out);
+    print_elementwise(&l, &l.op[i], out);
+  }
+  rung_text_printf(out, "  return v%d;\n}\n", value);
 }
 
 void rung_region_print_front(rung_text *out) {

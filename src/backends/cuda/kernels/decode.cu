@@ -43,6 +43,27 @@ __device__ __forceinline__ int member_of(const step_params &p, int unit) {
   return m;
 }
 
+// With AFTER the results are two halves of one length, and what comes of each pair is written, as f32, in place of the
+// first half: a block has both panels (a warp both rows) of a pair, one behind the other.
+#if AFTER
+#define SIDES 2
+#else
+#define SIDES 1
+#endif
+__device__ __forceinline__ int member_at(const step_params &p, int unit, int side, int *out_unit) {
+#if AFTER && MEMBERS == 1
+  *out_unit = unit + side * (p.units / 2);
+  return 0;
+#elif AFTER
+  *out_unit = unit;
+  return side;
+#else
+  const int m = member_of(p, unit);
+  *out_unit = unit - p.member[m].first;
+  return m;
+#endif
+}
+
 #if TILED
 #define SLOTS 2
 #if W_TYPE == W_Q8_0
@@ -59,8 +80,10 @@ __device__ __forceinline__ int member_of(const step_params &p, int unit) {
 __device__ __forceinline__ u32 there(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 // Item i of a block: tile i % TILES of its panel i / TILES.
 __device__ __forceinline__ const u8 *item_at(const step_params &p, int i) {
-  const int unit = blockIdx.x + (i / TILES) * gridDim.x, m = member_of(p, unit);
-  return p.member[m].w + ((i64)(unit - p.member[m].first) * TILES + i % TILES) * TILE;
+  const int j = i / TILES;
+  int panel;
+  const int m = member_at(p, blockIdx.x + j / SIDES * gridDim.x, j % SIDES, &panel);
+  return p.member[m].w + ((i64)panel * TILES + i % TILES) * TILE;
 }
 __device__ __forceinline__ void fetch(u32 slot, u32 bar, const u8 *from) {
   if ((threadIdx.x & 31) == 0) {
@@ -173,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   u8 *image = memory + RING;
   float *part = (float *)(image + IMAGE); // [panel][warp][16]
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-  const int panels = (p.units - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x, items = panels * TILES;
+  const int panels = (p.units / SIDES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x * SIDES, items = panels * TILES;
   const u8 *slot = memory + warp * SLOTS * TILE;
   const u32 bars = there(bar + warp * SLOTS), slots = there(slot);
   GO();
@@ -211,22 +234,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   }
   if (warp < items) put_part(part + (panel * WARPS + warp) * 16, first, second);
   __syncthreads();
-  for (int i = threadIdx.x; i < panels * 16; i += THREADS) {
-    const int unit = blockIdx.x + (i >> 4) * gridDim.x, m = member_of(p, unit);
-    const int row = (unit - p.member[m].first) * 16 + (i & 15);
-    float s = 0;
+  for (int i = threadIdx.x; i < panels / SIDES * 16; i += THREADS) {
+    float s[SIDES];
+    int panel;
+    const int m = member_at(p, blockIdx.x + (i >> 4) * gridDim.x, 0, &panel), row = panel * 16 + (i & 15);
 #pragma unroll
-    for (int w = 0; w < WARPS; w++) s += part[((i >> 4) * WARPS + w) * 16 + (i & 15)];
-    if (row < p.member[m].rows) store_float(p.member[m].y, p.member[m].type, row, s);
+    for (int side = 0; side < SIDES; side++) {
+      s[side] = 0;
+#pragma unroll
+      for (int w = 0; w < WARPS; w++) s[side] += part[(((i >> 4) * SIDES + side) * WARPS + w) * 16 + (i & 15)];
+    }
+#if AFTER
+    ((float *)p.member[m].y)[row] = after(s[0], s[1]);
+#else
+    if (row < p.member[m].rows) store_float(p.member[m].y, p.member[m].type, row, s[0]);
+#endif
   }
 }
 #else
 #define AT_ONCE 4 // pieces of 256 numbers: each lane 16 bytes of it
 #define PIECES ((WIDTH / 8 + 31) / 32)
 #define STEPS ((PIECES + AT_ONCE - 1) / AT_ONCE)
-__device__ __forceinline__ void fetch(const step_params &p, int row, int step, uint4 *out) {
-  const int m = member_of(p, row), lane = threadIdx.x & 31;
-  const uint4 *from = (const uint4 *)p.member[m].w + (i64)(row - p.member[m].first) * (WIDTH / 8);
+// `turn` counts a warp's rows, both of a pair.
+__device__ __forceinline__ int row_at(int turn) {
+  return (threadIdx.x >> 5) * gridDim.x + blockIdx.x + turn / SIDES * gridDim.x * WARPS;
+}
+__device__ __forceinline__ void fetch(const step_params &p, int turn, int step, uint4 *out) {
+  int row;
+  const int m = member_at(p, row_at(turn), turn % SIDES, &row), lane = threadIdx.x & 31;
+  const uint4 *from = (const uint4 *)p.member[m].w + (i64)row * (WIDTH / 8);
 #pragma unroll
   for (int i = 0; i < AT_ONCE; i++) {
     const int group = (step * AT_ONCE + i) * 32 + lane;
@@ -243,14 +279,14 @@ __device__ __forceinline__ float weight_number(u32 word, int half) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_constant__ step_params p) {
   extern __shared__ __align__(128) u8 image[];
   __shared__ float shared[32];
-  const int lane = threadIdx.x & 31, stride = gridDim.x * WARPS;
-  int row = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
+  const int lane = threadIdx.x & 31, units = p.units / SIDES;
   uint4 next[AT_ONCE];
+  float first = 0;
   GO();
-  if (row < p.units) fetch(p, row, 0, next);
+  if (row_at(0) < units) fetch(p, 0, 0, next);
   make_x(p, shared, image);
   __syncthreads();
-  for (; row < p.units; row += stride) {
+  for (int turn = 0; row_at(turn) < units; turn++) {
     float sum = 0;
 #pragma unroll 1
     for (int step = 0; step < STEPS; step++) {
@@ -258,9 +294,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
 #pragma unroll
       for (int i = 0; i < AT_ONCE; i++) now[i] = next[i];
       if (step + 1 < STEPS)
-        fetch(p, row, step + 1, next);
-      else if (row + stride < p.units)
-        fetch(p, row + stride, 0, next);
+        fetch(p, turn, step + 1, next);
+      else if (row_at(turn + 1) < units)
+        fetch(p, turn + 1, 0, next);
 #pragma unroll
       for (int i = 0; i < AT_ONCE; i++) {
         const int group = (step * AT_ONCE + i) * 32 + lane;
@@ -273,8 +309,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
       }
     }
     sum = warp_sum(sum);
-    const int m = member_of(p, row);
-    if (lane == 0) store_float(p.member[m].y, p.member[m].type, row - p.member[m].first, sum);
+    int row;
+    const int m = member_at(p, row_at(turn), 0, &row);
+#if AFTER
+    if (turn % 2 == 0)
+      first = sum;
+    else if (lane == 0)
+      ((float *)p.member[m].y)[row] = after(first, sum);
+#else
+    (void)first;
+    if (lane == 0) store_float(p.member[m].y, p.member[m].type, row, sum);
+#endif
   }
 }
 #endif
