@@ -536,6 +536,7 @@ rung_lstm_options rung_lstm_options_default(void) {
   options.input_forget = false;
   options.bias = false;
   options.linear = false;
+  options.levels = false;
   return options;
 }
 
@@ -561,6 +562,7 @@ void rung_lstm(rung_graph *graph, rung_value x, rung_value r, rung_value lengths
   rung_builder_bool(&builder, 6, o.input_forget);
   rung_builder_bool(&builder, 7, o.bias);
   rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_bool(&builder, 9, o.levels);
   rung_builder_end_all(&builder, 3, out_results);
 }
 
@@ -577,6 +579,7 @@ rung_gru_options rung_gru_options_default(void) {
   options.input_forget = false;
   options.bias_ = false;
   options.linear = false;
+  options.levels = false;
   return options;
 }
 
@@ -601,6 +604,7 @@ void rung_gru(rung_graph *graph, rung_value x, rung_value r, rung_value bias, ru
   rung_builder_bool(&builder, 6, o.input_forget);
   rung_builder_bool(&builder, 7, o.bias_);
   rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_bool(&builder, 9, o.levels);
   rung_builder_end_all(&builder, 2, out_results);
 }
 
@@ -617,6 +621,7 @@ rung_rnn_options rung_rnn_options_default(void) {
   options.input_forget = false;
   options.bias = false;
   options.linear = false;
+  options.levels = false;
   return options;
 }
 
@@ -640,6 +645,7 @@ void rung_rnn(rung_graph *graph, rung_value x, rung_value r, rung_value lengths,
   rung_builder_bool(&builder, 6, o.input_forget);
   rung_builder_bool(&builder, 7, o.bias);
   rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_bool(&builder, 9, o.levels);
   rung_builder_end_all(&builder, 2, out_results);
 }
 
@@ -1157,6 +1163,7 @@ rung_attention_options rung_attention_options_default(void) {
   options.soft_cap = 0;
   options.window = 0;
   options.causal = false;
+  options.added = false;
   return options;
 }
 
@@ -1175,6 +1182,7 @@ rung_value rung_attention(rung_graph *graph, rung_value q, rung_value k, rung_va
   rung_builder_f64(&builder, 1, o.soft_cap);
   rung_builder_i64(&builder, 2, o.window);
   rung_builder_bool(&builder, 3, o.causal);
+  rung_builder_bool(&builder, 4, o.added);
   return rung_builder_end(&builder);
 }
 
