@@ -47,7 +47,7 @@ _rung() {
     generate:--trace) compopt -o default; return ;;
     tokenize:--model|tokenize:-m) compopt -o default; return ;;
     tokenize:--threads|tokenize:-t) return ;;
-    tokenize:--device) words="cpu ref" ;;
+    tokenize:--device) words="cpu ref cuda" ;;
     tokenize:--precision) words="f32" ;;
     tokenize:--quant) words="fast exact" ;;
     tokenize:--memory) return ;;
@@ -152,7 +152,7 @@ _rung() {
     perplexity:--kv) words="f16 f32 bf16 q8_0" ;;
     perplexity:--store) compopt -o default; return ;;
     perplexity:--threads|perplexity:-t) return ;;
-    perplexity:--device) words="cpu ref" ;;
+    perplexity:--device) words="cpu ref cuda" ;;
     perplexity:--precision) words="f32" ;;
     perplexity:--quant) words="fast exact" ;;
     perplexity:--memory) return ;;
@@ -189,7 +189,7 @@ _rung() {
     chat:--system) return ;;
     chat:--store) compopt -o default; return ;;
     chat:--threads|chat:-t) return ;;
-    chat:--device) words="cpu ref" ;;
+    chat:--device) words="cpu ref cuda" ;;
     chat:--precision) words="f32" ;;
     chat:--quant) words="fast exact" ;;
     chat:--memory) return ;;

@@ -80,9 +80,9 @@ static void test_files(void) {
   EXPECT(3, "bad.gguf", "generate -m '%s' -p x", tool_file("bad.gguf"));
   EXPECT(3, NULL, "inspect -m '%s'", tool_file("bad.gguf"));
   write_file(tool_file("text"), "neither\n");
-  EXPECT(3, "neither a GGUF file nor a model folder nor a text graph", "inspect -m '%s'", tool_file("text"));
+  EXPECT(3, "neither a GGUF file nor a model folder nor ONNX nor a text graph", "inspect -m '%s'", tool_file("text"));
   write_file(tool_file("net.onnx"), "\x08\x07");
-  EXPECT(4, "not supported yet", "run -m '%s'", tool_file("net.onnx"));
+  EXPECT(3, "the file holds no graph", "run -m '%s'", tool_file("net.onnx"));
   write_file(tool_file("bad.rung"), "rung 1\n%0 = nonsense\n");
   EXPECT(3, "bad.rung", "run -m '%s'", tool_file("bad.rung"));
   write_file(tool_file("ids"), "1 2 three");

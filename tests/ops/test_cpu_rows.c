@@ -201,7 +201,7 @@ static void check_other_extents(const op_case *stated) {
           to[n++] = *extent <= 1 ? *extent : choice[test_below(&seed, (int64_t)RUNG_COUNT(choice))];
         }
         if (k < n) *extent = to[k];
-        total[i] *= *extent;
+        small = small && !rung_mul_overflows(total[i], *extent ? *extent : 1, &total[i]);
       }
       small = small && total[i] <= (turn == 0 ? 200000 : 20000) && !eval_is_blocks(c.operand[i].type);
     }

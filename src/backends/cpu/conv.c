@@ -70,7 +70,7 @@ static division divide(const rung_conv_shape *s, const rung_conv_kernel *kernel)
   const double grains = (double)pictures * (double)places * (double)s->results * (double)k / GRAIN;
   const int64_t want = threads == 1 ? 1 : (int64_t)(grains < 8.0 * (double)threads ? grains : 8.0 * (double)threads);
   d.held = d.phases > 1 || s->y->type != RUNG_TYPE_F32;
-  d.few = !d.held && !s->transposed && places <= RUNG_CONV_FEW && k >= 64 && weights_lie(s);
+  d.few = !d.held && !s->transposed && places <= RUNG_CONV_FEW && k >= 64; /* not by how weights lie: bits */
   d.blocks = rung_conv_up(s->results, d.few ? 8 : kernel->tile_rows);
   d.step = RUNG_CONV_FLOATS / rung_conv_max(1, rung_conv_min(k, RUNG_CONV_K)) / RUNG_CONV_COLUMNS * RUNG_CONV_COLUMNS;
   d.step = rung_conv_min(d.step, d.held ? RUNG_CONV_HELD : RUNG_CONV_PLACES);
@@ -98,7 +98,7 @@ int64_t rung_conv_tasks(const rung_args *args, bool transposed, const rung_conv_
   return s.batch * s.groups * d.phases * d.chunks * d.row_parts;
 }
 
-/* ---- scratch of a thread: gathered | weights | last columns | results held back, or places of few */
+/* ---- scratch of a thread: gathered | weights | last columns | results held back, or places of few with weights */
 
 rung_dim rung_conv_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role) {
   const int64_t floats = RUNG_CONV_FLOATS + RUNG_CONV_ROWS * (WEIGHT_ROW + RUNG_CONV_COLUMNS) + RUNG_CONV_COLUMNS;
@@ -107,7 +107,7 @@ rung_dim rung_conv_scratch(rung_dims *dims, const rung_match *match, const rung_
   if (transposed || match->out[0].type != RUNG_TYPE_F32)
     more = rung_dims_mul(dims, role[1], rung_dims_constant(dims, RUNG_CONV_HELD));
   if (!transposed)
-    more = rung_dims_add(dims, more, rung_dims_mul(dims, role[2], rung_dims_constant(dims, 2 * RUNG_CONV_FEW)));
+    more = rung_dims_add(dims, more, rung_dims_mul(dims, role[2], rung_dims_constant(dims, 2 * RUNG_CONV_FEW + 1)));
   more = rung_dims_add(dims, more, rung_dims_constant(dims, floats + SLACK));
   more = rung_dims_mul(dims, more, rung_dims_constant(dims, sizeof(float)));
   return rung_dims_combine(dims, RUNG_DIM_MAX, more, rung_conv_scratch_padded(dims, match, role));
@@ -251,20 +251,23 @@ static void run_product(work *w) {
 /* Few places: each a row of k of its own. */
 static void run_few(const work *w, float *space) {
   const int64_t k = w->phase.k, n = w->phase.places;
-  float *by_k = space, *by_place = space + k * n, bias[8];
+  float *by_k = space, *by_place = by_k + k * n, *row = by_place + k * n, bias[8];
   rung_conv_gather(w->s, &w->phase, w->x, 0, 0, k, 0, n, by_k, n);
   for (int64_t i = 0; i < k; i++)
     for (int64_t p = 0; p < n; p++) by_place[p * k + i] = by_k[i * n + p];
   for (int64_t block = w->block0; block < w->block0 + w->blocks; block++) {
     const int64_t first = block_start(w, block), rows = block_start(w, block + 1) - first;
-    const float *weights = (const float *)w->w + first * w->s->w_result;
+    float *out = (float *)w->y + first * n;
     for (int64_t r = 0; r < rows; r++) bias[r] = 0;
     bias_of(w, first, rows, bias);
-    if (w->s->w_result == k) {
-      w->kernel->few(weights, rows, by_place, n, k, bias, (float *)w->y + first * n, n);
-    } else {
-      for (int64_t r = 0; r < rows; r++)
-        w->kernel->few(weights + r * w->s->w_result, 1, by_place, n, k, bias + r, (float *)w->y + (first + r) * n, n);
+    if (w->lies && w->s->w_result == k) {
+      w->kernel->few((const float *)w->w + first * k, rows, by_place, n, k, bias, out, n);
+      continue;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+      if (!w->lies) rung_conv_weights(w->s, &w->phase, w->w, first + r, 0, k, row);
+      const float *weights = w->lies ? (const float *)w->w + (first + r) * w->s->w_result : row;
+      w->kernel->few(weights, 1, by_place, n, k, bias + r, out + r * n, n);
     }
   }
 }
