@@ -311,6 +311,7 @@ typedef struct rung_lstm_options {
   bool input_forget; /* lstm: forget 1 - input; default false */
   bool bias; /* gru: has an operand bias[directions, hidden], the recurrent one of the third gate; default false */
   bool linear; /* gru: reset what r gives, not what it is given; default false */
+  bool levels; /* lstm: h meets r rounded to 256 levels of its range, as dynamic_quantize does it; default false */
 } rung_lstm_options;
 RUNG_API rung_lstm_options rung_lstm_options_default(void);
 /* long short-term memory over the steps of sequences, from the products of the inputs on.
@@ -334,6 +335,7 @@ typedef struct rung_gru_options {
   bool input_forget; /* lstm: forget 1 - input; default false */
   bool bias_; /* gru: has an operand bias[directions, hidden], the recurrent one of the third gate; default false */
   bool linear; /* gru: reset what r gives, not what it is given; default false */
+  bool levels; /* lstm: h meets r rounded to 256 levels of its range, as dynamic_quantize does it; default false */
 } rung_gru_options;
 RUNG_API rung_gru_options rung_gru_options_default(void);
 /* gated recurrent units over the steps of sequences, from the products of the inputs on.
@@ -356,6 +358,7 @@ typedef struct rung_rnn_options {
   bool input_forget; /* lstm: forget 1 - input; default false */
   bool bias; /* gru: has an operand bias[directions, hidden], the recurrent one of the third gate; default false */
   bool linear; /* gru: reset what r gives, not what it is given; default false */
+  bool levels; /* lstm: h meets r rounded to 256 levels of its range, as dynamic_quantize does it; default false */
 } rung_rnn_options;
 RUNG_API rung_rnn_options rung_rnn_options_default(void);
 /* plain recurrence over the steps of sequences, from the products of the inputs on.
@@ -673,6 +676,7 @@ typedef struct rung_attention_options {
   double soft_cap; /* c > 0: scores become c tanh(score / c), before the mask; default 0 */
   int64_t window; /* w > 0: keys at most w - 1 places away; 0: all; default 0 */
   bool causal; /* query i stands at key i + keys - queries and sees none after it; default false */
+  bool added; /* a float mask is added and hides nothing, also where it is -inf; default false */
 } rung_attention_options;
 RUNG_API rung_attention_options rung_attention_options_default(void);
 /* softmax attention of tensors; rows that see no key give zeros.

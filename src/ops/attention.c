@@ -15,6 +15,8 @@ static const rung_attr attributes[] = {
     {FIELD(window), .kind = RUNG_ATTR_I64, .text_default = "0", .doc = "w > 0: keys at most w - 1 places away; 0: all"},
     {FIELD(causal), .kind = RUNG_ATTR_BOOL, .text_default = "false",
      .doc = "query i stands at key i + keys - queries and sees none after it"},
+    {FIELD(added), .kind = RUNG_ATTR_BOOL, .text_default = "false",
+     .doc = "a float mask is added and hides nothing, also where it is -inf"},
     {0}};
 #undef FIELD
 
@@ -83,7 +85,7 @@ static bool score_of(const attending *a, int64_t key, double *out) {
   if (mask->type == RUNG_TYPE_BOOL) return rung_load_i64(mask, at) != 0;
   const double added = rung_load_f64(mask, at);
   *out = score + added;
-  return !(added <= -(double)FLT_MAX);
+  return attrs->added || !(added <= -(double)FLT_MAX);
 }
 
 static void attend(const attending *a) {
@@ -145,8 +147,9 @@ static rung_value visible(rung_graph *g, const rung_attention_attrs *attrs, cons
                           rung_value mask) {
   rung_value seen = rung_build_null(), query, key;
   if (!rung_value_is_null(mask)) {
-    seen = mask;
-    if (rung_build_type(g, mask)->type != RUNG_TYPE_BOOL) {
+    const bool numbers = rung_build_type(g, mask)->type != RUNG_TYPE_BOOL;
+    if (!numbers || !attrs->added) seen = mask;
+    if (numbers && !attrs->added) {
       const rung_value added = rung_build_cast(g, mask, RUNG_TYPE_F32);
       seen = rung_build_not(g, rung_build_less_equal(g, added, rung_build_scalar(g, RUNG_TYPE_F32, -(double)FLT_MAX)));
     }
@@ -180,11 +183,19 @@ static rung_value scores_of(rung_graph *g, const rung_attention_attrs *attrs, ru
   return rung_build_mul(g, cap, rung_build_tanh(g, rung_build_div(g, s, cap)));
 }
 
+static rung_value weighted(rung_graph *g, rung_value weight, rung_value v, const rung_value_type *q, rung_type type) {
+  const rung_value_type vt = *rung_build_type(g, v);
+  const rung_dim queries = rung_dims_mul(g->dims, rung_dims_div(g->dims, q->extent[1], vt.extent[1]), q->extent[2]);
+  const rung_dim stacked[] = {q->extent[0], vt.extent[1], queries, vt.extent[2]};
+  const rung_value y = rung_build_matmul(g, rung_build_reshape(g, weight, 4, stacked), v, false, type);
+  return rung_build_reshape(g, y, 4, (const rung_dim[]){q->extent[0], q->extent[1], q->extent[2], vt.extent[3]});
+}
+
 /* Softmax spelled out, so that a row that sees no key has sum 0 and gives zeros. Unlike the op itself it lets a NaN or
  * an infinity in the value of a masked key through: 0 times it is NaN. */
 static void decompose(rung_graph *g, const rung_node *node, const rung_value *in, rung_value *out) {
   const rung_attention_attrs *attrs = node->attrs;
-  const rung_value_type qt = *rung_build_type(g, in[0]), vt = *rung_build_type(g, in[2]);
+  const rung_value_type qt = *rung_build_type(g, in[0]);
   const rung_type type = qt.type == RUNG_TYPE_F64 ? RUNG_TYPE_F64 : RUNG_TYPE_F32;
   const rung_value mask = node->n_in == 4 ? in[3] : rung_build_null();
   const rung_value zero = rung_build_scalar(g, type, 0), one = rung_build_scalar(g, type, 1);
@@ -194,17 +205,19 @@ static void decompose(rung_graph *g, const rung_node *node, const rung_value *in
   const rung_value seen = visible(g, attrs, &st, mask);
   if (!rung_value_is_null(mask) && rung_build_type(g, mask)->type != RUNG_TYPE_BOOL)
     s = rung_build_add(g, s, rung_build_cast(g, mask, type));
+  if (rung_value_is_null(seen) && attrs->added) {
+    const rung_axis_attrs axis = {3};
+    out[0] =
+        rung_build_cast(g, weighted(g, rung_graph_op(g, &rung_op_softmax, &s, 1, &axis), in[2], &qt, type), qt.type);
+    return;
+  }
   if (!rung_value_is_null(seen)) s = rung_build_where(g, seen, s, rung_build_scalar(g, type, -(double)INFINITY));
   const rung_value largest = rung_build_reduce(g, &rung_op_reduce_max, s, last, 1, true);
   rung_value weight = rung_build_exp(g, rung_build_sub(g, s, largest));
   if (!rung_value_is_null(seen)) weight = rung_build_where(g, seen, weight, zero);
   rung_value total = rung_build_reduce(g, &rung_op_reduce_sum, weight, last, 1, true);
   total = rung_build_where(g, rung_build_equal(g, total, zero), one, total);
-  const rung_dim stacked[] = {qt.extent[0], vt.extent[1],
-                              rung_dims_mul(g->dims, rung_dims_div(g->dims, qt.extent[1], vt.extent[1]), qt.extent[2]),
-                              vt.extent[2]};
-  rung_value y = rung_build_matmul(g, rung_build_reshape(g, weight, 4, stacked), in[2], false, type);
-  y = rung_build_reshape(g, y, 4, (const rung_dim[]){qt.extent[0], qt.extent[1], qt.extent[2], vt.extent[3]});
+  const rung_value y = weighted(g, weight, in[2], &qt, type);
   out[0] = rung_build_cast(g, rung_build_div(g, y, total), qt.type);
 }
 
@@ -217,6 +230,8 @@ static const rung_test_case cases[] = {
     {"f32[2,2,4,8] f32[2,2,6,8] f32[2,2,6,8] f32[2,1,4,6]", "causal=true"},
     {"f32[1,2,4,8] f32[1,2,6,8] f32[1,2,6,8] bool[1,6]{0,0}", ""},
     {"f32[1,2,5,8] f32[1,2,3,8] f32[1,2,3,8]", "causal=true"},
+    {"f32[2,4,70,20] f32[2,2,150,20] f32[2,2,150,36] f32[2,1,1,150]", "added=true, scale=0.2"},
+    {"f32[1,3,130,16] f32[1,3,130,16] f32[1,3,130,16] f32[3,130,130]", "causal=true, window=70, soft_cap=3"},
     {"f32[1,2,0,8] f32[1,2,3,8] f32[1,2,3,8]", ""},
     {"f32[1,2,3,8] f32[1,2,0,8] f32[1,2,0,8]", ""},
     {"f16[1,2,5,32] f16[1,1,8,32] f16[1,1,8,32]", "causal=true"},

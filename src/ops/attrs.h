@@ -178,6 +178,7 @@ typedef struct rung_attention_attrs {
   int64_t window;
   bool causal;
   bool narrow; /* attention_ragged: q, k, v and weights may be rounded to bf16 before they are multiplied */
+  bool added; /* a float mask hides nothing: a row of -inf gives NaN, as a softmax of sums does */
 } rung_attention_attrs;
 /* attention_ragged(q, k, v, offsets) -> y[rows, heads, value_dim]: q[rows, heads, dim], k[rows, kv_heads, dim], v[rows,
  * kv_heads, value_dim]; rung_attention_attrs. Every row sees rows of its own sequence: all, those at most window - 1
@@ -270,6 +271,7 @@ typedef struct rung_recurrent_attrs {
   bool input_forget; /* lstm */
   bool bias;         /* gru */
   bool linear;       /* gru: linear_before_reset */
+  bool levels;       /* lstm: h meets r rounded as dynamic_quantize rounds it, each sequence for itself */
 } rung_recurrent_attrs;
 /* ---- non_max_suppression(boxes[batch, n, 4], scores[batch, classes, n], limit i64[], overlap f32[][, least f32[]]) ->
  * selected i64[batch * classes * n, 3], of which `count` rows are filled, the rest zeros. */

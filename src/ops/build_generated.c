@@ -538,6 +538,7 @@ rung_lstm_options rung_lstm_options_default(void) {
   options.input_forget = false;
   options.bias = false;
   options.linear = false;
+  options.levels = false;
   return options;
 }
 
@@ -563,6 +564,7 @@ void rung_lstm(rung_graph *graph, rung_value x, rung_value r, rung_value lengths
   rung_builder_bool(&builder, 6, o.input_forget);
   rung_builder_bool(&builder, 7, o.bias);
   rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_bool(&builder, 9, o.levels);
   rung_builder_end_all(&builder, 3, out_results);
 }
 
@@ -579,6 +581,7 @@ rung_gru_options rung_gru_options_default(void) {
   options.input_forget = false;
   options.bias_ = false;
   options.linear = false;
+  options.levels = false;
   return options;
 }
 
@@ -603,6 +606,7 @@ void rung_gru(rung_graph *graph, rung_value x, rung_value r, rung_value bias, ru
   rung_builder_bool(&builder, 6, o.input_forget);
   rung_builder_bool(&builder, 7, o.bias_);
   rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_bool(&builder, 9, o.levels);
   rung_builder_end_all(&builder, 2, out_results);
 }
 
@@ -619,6 +623,7 @@ rung_rnn_options rung_rnn_options_default(void) {
   options.input_forget = false;
   options.bias = false;
   options.linear = false;
+  options.levels = false;
   return options;
 }
 
@@ -642,6 +647,7 @@ void rung_rnn(rung_graph *graph, rung_value x, rung_value r, rung_value lengths,
   rung_builder_bool(&builder, 6, o.input_forget);
   rung_builder_bool(&builder, 7, o.bias);
   rung_builder_bool(&builder, 8, o.linear);
+  rung_builder_bool(&builder, 9, o.levels);
   rung_builder_end_all(&builder, 2, out_results);
 }
 
@@ -1159,6 +1165,7 @@ rung_attention_options rung_attention_options_default(void) {
   options.soft_cap = 0;
   options.window = 0;
   options.causal = false;
+  options.added = false;
   return options;
 }
 
@@ -1177,6 +1184,7 @@ rung_value rung_attention(rung_graph *graph, rung_value q, rung_value k, rung_va
   rung_builder_f64(&builder, 1, o.soft_cap);
   rung_builder_i64(&builder, 2, o.window);
   rung_builder_bool(&builder, 3, o.causal);
+  rung_builder_bool(&builder, 4, o.added);
   return rung_builder_end(&builder);
 }
 

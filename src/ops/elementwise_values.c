@@ -14,7 +14,10 @@ typedef uint64_t u64_fn(const uint64_t *v);
 /* ---- values in double. Operands are v[0], v[1], v[2]; masks are 0 or 1. */
 static double max_f64(double a, double b) { return a > b || a != a ? a : b; }
 static double min_f64(double a, double b) { return a < b || a != a ? a : b; }
-static double sign_f64(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+static double sign_f64(double x) {
+  if (x > 0) return 1;
+  return x < 0 ? -1 : x;
+}
 
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
@@ -99,92 +102,9 @@ static double sign_f64(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 #undef AB_OF
 #undef ABC_OF
 
-/* ---- values in integers: once signed, once unsigned. Arithmetic that can wrap is done unsigned. */
-static int64_t div_i64(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b; }
-static int64_t rem_i64(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
-static int64_t mod_i64(int64_t a, int64_t b) {
-  const int64_t rest = rem_i64(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-static uint64_t power(uint64_t a, uint64_t b) {
-  uint64_t result = 1;
-  for (; b; b >>= 1, a *= a)
-    if (b & 1) result *= a;
-  return result;
-}
-static int64_t pow_i64(int64_t a, int64_t b) {
-  if (b >= 0) return (int64_t)power((uint64_t)a, (uint64_t)b);
-  return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
-}
-static int64_t shl_i64(int64_t a, int64_t b) { return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b); }
-static int64_t shr_i64(int64_t a, int64_t b) {
-  if (b < 0 || b > 63) return a < 0 ? -1 : 0;
-  return a < 0 ? ~(int64_t)(~(uint64_t)a >> b) : a >> b;
-}
-static uint64_t div_u64(uint64_t a, uint64_t b) { return b ? a / b : 0; }
-static uint64_t rem_u64(uint64_t a, uint64_t b) { return b ? a % b : 0; }
-static uint64_t mod_u64(uint64_t a, uint64_t b) { return rem_u64(a, b); }
-static uint64_t pow_u64(uint64_t a, uint64_t b) { return power(a, b); }
-static uint64_t shl_u64(uint64_t a, uint64_t b) { return b > 63 ? 0 : a << b; }
-static uint64_t shr_u64(uint64_t a, uint64_t b) { return b > 63 ? 0 : a >> b; }
-static int64_t sign_i64(int64_t a) { return a > 0 ? 1 : a < 0 ? -1 : 0; }
-static uint64_t sign_u64(uint64_t a) { return a > 0; }
-static int64_t abs_i64(int64_t a) { return a < 0 ? (int64_t)(0 - (uint64_t)a) : a; }
-static uint64_t abs_u64(uint64_t a) { return a; }
-static int64_t prelu_i64(int64_t a, int64_t b) { return a < 0 ? (int64_t)((uint64_t)a * (uint64_t)b) : a; }
-static uint64_t prelu_u64(uint64_t a, uint64_t b) {
-  (void)b;
-  return a;
-}
-
-#define NONE 0
-#define IADD(a, b) ((T)((uint64_t)(a) + (uint64_t)(b)))
-#define ISUB(a, b) ((T)((uint64_t)(a) - (uint64_t)(b)))
-#define IMUL(a, b) ((T)((uint64_t)(a) * (uint64_t)(b)))
-#define INEG(a) ((T)(0 - (uint64_t)(a)))
-#define IABS(a) I(abs)(a)
-#define ISIGN(a) I(sign)(a)
-#define IMIN(a, b) ((a) < (b) ? (a) : (b))
-#define IMAX(a, b) ((a) > (b) ? (a) : (b))
-#define IPOW(a, b) I(pow)(a, b)
-#define IDIV(a, b) I(div)(a, b)
-#define IREM(a, b) I(rem)(a, b)
-#define IMOD(a, b) I(mod)(a, b)
-#define IAND(a, b) ((a) & (b))
-#define IOR(a, b) ((a) | (b))
-#define IXOR(a, b) ((a) ^ (b))
-#define IINVERT(a) (~(a))
-#define INOT(a) ((a) == 0)
-#define ISHL(a, b) I(shl)(a, b)
-#define ISHR(a, b) I(shr)(a, b)
-#define IEQ(a, b) ((a) == (b))
-#define INE(a, b) ((a) != (b))
-#define ILT(a, b) ((a) < (b))
-#define ILE(a, b) ((a) <= (b))
-#define IGT(a, b) ((a) > (b))
-#define IGE(a, b) ((a) >= (b))
-#define ISELECT(m, b, c) ((m) ? (b) : (c))
-#define IPRELU(a, b) I(prelu)(a, b)
-
-#define X_OF        \
-  const T x = v[0]; \
-  (void)x;
-#define AB_OF                 \
-  const T a = v[0], b = v[1]; \
-  (void)a, (void)b;
-#define ABC_OF                          \
-  const T a = v[0], b = v[1], c = v[2]; \
-  (void)a, (void)b, (void)c;
-#define UNARY(name, takes, form, value, integer, ...) INTEGER(name, X_OF, integer)
-#define UNARY1(name, ...)
-#define UNARY2(name, ...)
-#define INTEGER1(name, takes, integer, ...) INTEGER(name, X_OF, integer)
-#define PREDICATE(name, ...)
-#define BINARY(name, takes, form, value, integer, ...) INTEGER(name, AB_OF, integer)
-#define INTEGER2(name, takes, integer, ...) INTEGER(name, AB_OF, integer)
-#define COMPARE(name, takes, value, integer, ...) INTEGER(name, AB_OF, integer)
-#define TERNARY(name, n1, n2, n3, takes, form, value, integer, ...) INTEGER(name, ABC_OF, integer)
-#define SELECTION(name, n1, n2, n3, takes, value, integer, ...) INTEGER(name, ABC_OF, integer)
+/* ---- values in integers: once signed, once unsigned. */
+#define INTEGER_FLOAT INTEGER
+#include "ops/integer_values.inc"
 
 #define T int64_t
 #define I(fn) fn##_i64

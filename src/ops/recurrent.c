@@ -25,6 +25,8 @@ const rung_attr rung_recurrent_attributes[] = {
      .doc = "gru: has an operand bias[directions, hidden], the recurrent one of the third gate"},
     {FIELD(linear), .kind = RUNG_ATTR_BOOL, .text_default = "false",
      .doc = "gru: reset what r gives, not what it is given"},
+    {FIELD(levels), .kind = RUNG_ATTR_BOOL, .text_default = "false",
+     .doc = "lstm: h meets r rounded to 256 levels of its range, as dynamic_quantize does it"},
     {0}};
 #undef FIELD
 
@@ -218,11 +220,28 @@ double rung_recurrent_before(const rung_recurrence *rec, int64_t direction, int6
   return rec->h0 ? rung_load_f64(rec->h0, rung_at3(rec->h0, direction, b, k)) : 0;
 }
 
+void rung_levels_begin(rung_levels *l) { *l = (rung_levels){0, 0, 1, 0}; }
+void rung_levels_see(rung_levels *l, float x) {
+  if (x < l->low) l->low = x;
+  if (x > l->high) l->high = x;
+}
+void rung_levels_end(rung_levels *l) {
+  if (l->high != l->low) l->scale = (l->high - l->low) / 255;
+  l->zero = rintf(fminf(fmaxf(0 - l->low / l->scale, 0), 255));
+}
+
 double rung_recurrent_product(const rung_recurrence *rec, int64_t direction, int64_t b, int64_t before, int64_t row) {
   double sum = 0;
-  for (int64_t k = 0; k < rec->hidden; k++)
-    sum += rung_recurrent_before(rec, direction, b, before, k) *
-           rung_load_f64(rec->r, rung_at3(rec->r, direction, row, k));
+  rung_levels levels;
+  rung_levels_begin(&levels);
+  for (int64_t k = 0; k < rec->hidden && rec->attrs->levels; k++)
+    rung_levels_see(&levels, (float)rung_recurrent_before(rec, direction, b, before, k));
+  rung_levels_end(&levels);
+  for (int64_t k = 0; k < rec->hidden; k++) {
+    double h = rung_recurrent_before(rec, direction, b, before, k);
+    if (rec->attrs->levels) h = (double)rung_levels_of(&levels, (float)h);
+    sum += h * rung_load_f64(rec->r, rung_at3(rec->r, direction, row, k));
+  }
   return sum;
 }
 

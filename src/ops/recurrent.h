@@ -3,6 +3,8 @@
 #ifndef RUNG_OPS_RECURRENT_H
 #define RUNG_OPS_RECURRENT_H
 
+#include <math.h>
+
 #include "ops/attrs.h"
 #include "ops/structured.h"
 
@@ -58,6 +60,20 @@ static inline int64_t rung_at3(const rung_operand *o, int64_t a, int64_t b, int6
 }
 static inline int64_t rung_at4(const rung_operand *o, int64_t a, int64_t b, int64_t c, int64_t d) {
   return a * o->stride[0] + b * o->stride[1] + c * o->stride[2] + d * o->stride[3];
+}
+
+/* 256 levels of the range of numbers that were seen, 0 among them: begin, see each, end. All roundings are those of
+ * dynamic_quantize. */
+typedef struct rung_levels {
+  float low, high, scale, zero;
+} rung_levels;
+void rung_levels_begin(rung_levels *levels);
+void rung_levels_see(rung_levels *levels, float x);
+void rung_levels_end(rung_levels *levels);
+/* The level next to x, as a number. */
+static inline float rung_levels_of(const rung_levels *levels, float x) {
+  const float level = rintf(x / levels->scale) + levels->zero;
+  return (fminf(fmaxf(level, 0), 255) - levels->zero) * levels->scale;
 }
 
 /* References: h before the first step, x and h times a row of r at step t with its clip, the results of a sequence that

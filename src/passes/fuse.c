@@ -4,7 +4,9 @@
  * what the ops meant; the target says which of them it has a kernel for. Extents never decide.
  *
  * A group grows along the node order while its values are read by its own members only; the first reader outside closes
- * it. So a fused node can stand where its last member stood, and no path leaves a group and comes back. */
+ * it. So a fused node can stand where its last member stood, and no path leaves a group and comes back. Behind that an
+ * epilogue still takes what needs nothing but the product and what stands before that reader (the bias of the second of
+ * three products, when the first is already cut into heads): the fused node then stands before the reader. */
 #include "passes/fuse.h"
 
 #include <stdio.h>
@@ -69,18 +71,48 @@ static uint32_t open_group(rung_fuser *f, const rung_node *node) {
   return best;
 }
 
+/* Weights and constants: they can come first. */
+static bool is_leaf(const rung_node *node) { return node->op == &rung_op_weight || node->op == &rung_op_constant; }
+
+/* The closed group that the node can still be part of. */
+static uint32_t closed_group(const rung_fuser *f, const rung_node *node) {
+  const rung_graph *g = f->rw.from;
+  uint32_t at = UINT32_MAX;
+  for (uint32_t k = 0; k < node->n_in && f->roots; k++) {
+    const uint32_t producer = g->value[node->in[k]].node, of = f->of[producer];
+    if (of != UINT32_MAX) {
+      if (at != UINT32_MAX && at != of) return UINT32_MAX;
+      at = of;
+    }
+  }
+  if (at == UINT32_MAX || !f->group[at].closed || f->group[at].count == RUNG_FUSE_MEMBERS) return UINT32_MAX;
+  const rung_fuse_group *to = &f->group[at];
+  if (!same_rows(f, node, &g->node[to->member[to->count - 1]])) return UINT32_MAX;
+  for (uint32_t k = 0; k < node->n_in; k++) {
+    const uint32_t producer = g->value[node->in[k]].node;
+    if (f->of[producer] != at && producer >= to->closed_at && !is_leaf(&g->node[producer])) return UINT32_MAX;
+  }
+  return at;
+}
+
 static void collect(rung_fuser *f) {
   const rung_graph *g = f->rw.from;
   for (uint32_t i = 0; i < g->nodes; i++) {
     const rung_node *node = &g->node[i];
     uint32_t at = may_join(f, node) ? open_group(f, node) : UINT32_MAX;
+    if (at == UINT32_MAX && may_join(f, node)) {
+      at = closed_group(f, node);
+      if (at != UINT32_MAX) f->group[at].early = true;
+    }
     if (at == UINT32_MAX && (f->roots ? is_root(node) : may_join(f, node))) {
       at = f->groups++;
-      f->group[at].count = 0;
+      f->group[at] = (rung_fuse_group){.count = 0};
     }
     for (uint32_t k = 0; k < node->n_in; k++) {
       const uint32_t other = f->of[g->value[node->in[k]].node];
-      if (other != UINT32_MAX && other != at) f->group[other].closed = true;
+      if (other == UINT32_MAX || other == at || f->group[other].closed) continue;
+      f->group[other].closed = true;
+      f->group[other].closed_at = i;
     }
     f->of[i] = at;
     if (at != UINT32_MAX) f->group[at].member[f->group[at].count++] = i;
@@ -183,6 +215,27 @@ static rung_status emit_group(rung_fuser *f, const rung_fuse_group *gr) {
   return RUNG_OK;
 }
 
+/* Groups that stand before node i, which reads them: with what they need and what stands behind it. */
+static rung_status emit_early(rung_fuser *f, uint32_t i) {
+  const rung_graph *g = f->rw.from;
+  for (uint32_t k = 0; k < g->node[i].n_in; k++) {
+    const uint32_t of = f->of[g->value[g->node[i].in[k]].node];
+    if (of == UINT32_MAX || !f->group[of].early || f->group[of].closed_at != i) continue;
+    const rung_fuse_group *gr = &f->group[of];
+    for (uint32_t m = 0; m < gr->count; m++) {
+      const rung_node *member = &g->node[gr->member[m]];
+      for (uint32_t n = 0; n < member->n_in; n++) {
+        const uint32_t producer = g->value[member->in[n]].node;
+        if (f->of[producer] == UINT32_MAX && !f->rw.map[member->in[n]].id && rung_rewrite_copy(&f->rw, producer))
+          return rung_pass_failed(f->env, f->rw.to);
+      }
+    }
+    RUNG_TRY(emit_group(f, gr));
+    f->group[of].closed_at = UINT32_MAX; /* done */
+  }
+  return RUNG_OK;
+}
+
 static rung_status fuse(rung_pass_env *env, const rung_graph *from, rung_graph *to, bool roots, rung_pass *self) {
   rung_fuser f = {.env = env, .roots = roots};
   RUNG_TRY(rung_rewrite_init(&f.rw, from, to, env->error));
@@ -194,12 +247,14 @@ static rung_status fuse(rung_pass_env *env, const rung_graph *from, rung_graph *
   memset(f.of, 0xff, (from->nodes + 1) * sizeof *f.of);
   collect(&f);
   for (uint32_t i = 0; i < from->nodes; i++) {
+    RUNG_TRY(emit_early(&f, i));
     if (f.of[i] == UINT32_MAX) {
-      RUNG_TRY(rung_pass_copy(env, &f.rw, i, self));
+      const bool there = is_leaf(&from->node[i]) && f.rw.map[from->node[i].first_value].id; /* an early group's */
+      if (!there) RUNG_TRY(rung_pass_copy(env, &f.rw, i, self));
       continue;
     }
     const rung_fuse_group *gr = &f.group[f.of[i]];
-    if (gr->member[gr->count - 1] == i) RUNG_TRY(emit_group(&f, gr));
+    if (!gr->early && gr->member[gr->count - 1] == i) RUNG_TRY(emit_group(&f, gr));
   }
   return rung_rewrite_finish(&f.rw, env->error);
 }

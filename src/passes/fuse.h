@@ -10,7 +10,8 @@ enum { RUNG_FUSE_MEMBERS = 32 };
 typedef struct rung_fuse_group {
   uint32_t member[RUNG_FUSE_MEMBERS]; /* nodes, ascending */
   uint32_t count;
-  bool closed;
+  bool closed, early; /* early: it stands where it was closed, members came behind that */
+  uint32_t closed_at; /* the first reader outside */
 } rung_fuse_group;
 
 typedef struct rung_fuser {

@@ -178,8 +178,11 @@ static bool right_side_fits(matcher *m) {
     if (f->hole[i]) hole[i] = rung_body_input(trial, 'x', i, rung_graph_value_type(m->graph, f->hole[i]));
   rung_status status = rung_pattern_build(m->env, f, trial, hole, &value);
   if (status == RUNG_OUT_OF_MEMORY) m->status = status;
-  const bool fits = !status && rung_value_type_equal(rung_graph_value_type(trial, value.id),
-                                                     rung_graph_value_type(m->graph, m->root));
+  bool fits = !status &&
+              rung_value_type_equal(rung_graph_value_type(trial, value.id), rung_graph_value_type(m->graph, m->root));
+  char why[160];
+  if (fits && f->pattern->kernel)
+    fits = rung_pass_has_kernel(m->env, trial, rung_graph_producer(trial, value.id), UINT32_MAX, 0, why, sizeof why);
   rung_graph_destroy(trial);
   return fits;
 }
@@ -254,7 +257,7 @@ static bool write_attr(const rung_found *f, const rung_attr_term *term, const ru
     rung_text_puts(out, term->text);
   } else if (term->number) {
     if (!f->number_set[term->kept]) return false;
-    rung_text_double(out, f->number[term->kept]);
+    rung_text_double(out, term->inverse ? 1 / f->number[term->kept] : f->number[term->kept]);
   } else {
     const rung_attr *kept = f->kept_attr[term->kept];
     if (!kept) return false;

@@ -102,6 +102,10 @@ static rung_status read_attr(reader *r, rung_statement *s) {
   if (!term->attr || !rung_lex_accept(&r->lex, '=')) return bad(r, "no such attribute");
   if (rung_lex_accept(&r->lex, '?'))
     return name_index(r, p->kept_name, &p->kept, RUNG_PATTERN_KEPT, !r->right, &term->kept);
+  if (r->right && r->lex.limit - r->lex.at > 3 && memcmp(r->lex.at, "1/#", 3) == 0) {
+    term->inverse = true;
+    r->lex.at += 2;
+  }
   if (r->right && rung_lex_accept(&r->lex, '#')) {
     term->number = true;
     return name_index(r, p->number_name, &p->numbers, RUNG_PATTERN_KEPT, false, &term->kept);
@@ -176,7 +180,8 @@ static rung_status read_row(rung_patterns *patterns, size_t i, rung_error *error
   RUNG_TRY(read_side(&r, texts[i].left, false));
   memset(r.value_name, 0, sizeof r.value_name);
   RUNG_TRY(read_side(&r, texts[i].right, true));
-  if (!texts[i].condition[0]) return RUNG_OK;
+  p->kernel = strcmp(texts[i].condition, "kernel") == 0;
+  if (!texts[i].condition[0] || p->kernel) return RUNG_OK;
   p->holds = rung_pattern_condition(texts[i].condition);
   return p->holds ? RUNG_OK : bad(&r, "no such condition");
 }

@@ -31,6 +31,7 @@ typedef struct rung_attr_term {
   const char *text; /* literal as printed; NULL: kept */
   uint8_t kept;     /* of the pattern's kept attributes (left), or what to fill in (right) */
   bool number;      /* right: a kept number, not an attribute */
+  bool inverse;     /* 1 over it */
 } rung_attr_term;
 
 typedef struct rung_statement {
@@ -45,7 +46,8 @@ typedef struct rung_statement {
 struct rung_found;
 typedef struct rung_pattern {
   const char *name;
-  bool (*holds)(const struct rung_found *found);   /* NULL: always */
+  bool (*holds)(const struct rung_found *found); /* NULL: always */
+  bool kernel; /* only where the target has a kernel for what the right side ends with */
   const rung_statement *left[RUNG_PATTERN_VALUES]; /* by value: its first statement */
   uint8_t root;                                    /* the value that is replaced: that of the last statement */
   const rung_statement *right, *right_last;

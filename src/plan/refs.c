@@ -105,7 +105,9 @@ bool rung_ref_is(rung_planner *p, const rung_ref *ref, rung_strides strides) {
   if (strides == RUNG_STRIDES_ANY || ref->layout) return true;
   rung_ref dense = *ref;
   dense_strides(p, &dense);
-  const int first = strides == RUNG_STRIDES_ROWS ? ref->rank - 1 : 0;
+  int first = strides == RUNG_STRIDES_DENSE ? 0 : ref->rank - 1;
+  while (strides == RUNG_STRIDES_LINES && first > 0 && is_one(p, ref->extent[first])) first--;
+  if (strides == RUNG_STRIDES_LINES) return first < 0 || is_one(p, ref->extent[first]) || is_one(p, ref->stride[first]);
   for (int i = first < 0 ? 0 : first; i < ref->rank; i++)
     if (!rung_dim_same(ref->stride[i], dense.stride[i]) && !is_one(p, ref->extent[i])) return false;
   return true;

@@ -21,6 +21,7 @@ enum {
 typedef enum rung_strides {
   RUNG_STRIDES_DENSE, /* row-major without gaps */
   RUNG_STRIDES_ROWS,  /* last axis dense (stride 1), the others any multiple */
+  RUNG_STRIDES_LINES, /* the same of the last axis that has more than one element */
   RUNG_STRIDES_ANY
 } rung_strides;
 

@@ -159,8 +159,8 @@ static inline rung_status cpu_step_run(cpu_step *s, const rung_operand *in, cons
 static inline tensor *cpu_operand(const tensor *from, uint8_t strides, uint64_t *seed) {
   const rung_type type = (rung_type)from->operand.type;
   tensor *t;
-  if (strides == RUNG_STRIDES_ROWS && !eval_is_blocks(type) && from->operand.rank > 1 &&
-      rung_type_get(type)->block == 1) {
+  if ((strides == RUNG_STRIDES_ROWS || strides == RUNG_STRIDES_LINES) && !eval_is_blocks(type) &&
+      from->operand.rank > 1 && rung_type_get(type)->block == 1) {
     const int rank = from->operand.rank;
     int64_t wide[RUNG_MAX_RANK];
     memcpy(wide, from->extent, sizeof wide);

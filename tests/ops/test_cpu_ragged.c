@@ -151,7 +151,8 @@ static float *attend(const setting *c, const data *d, int64_t first, const int32
   dense_make(&k, 3, (const int64_t[]){rows, c->kv_heads, c->key_dim}, gap, d->k + first * c->kv_heads * c->key_dim);
   dense_make(&v, 3, (const int64_t[]){rows, c->kv_heads, c->value_dim}, gap, d->v + first * c->kv_heads * c->value_dim);
   dense_make(&y, 3, (const int64_t[]){rows, c->heads, c->value_dim}, 0, NULL);
-  const rung_attention_attrs attrs = {c->scale, c->soft_cap, c->window, c->causal, c->narrow};
+  const rung_attention_attrs attrs = {
+      .scale = c->scale, .soft_cap = c->soft_cap, .window = c->window, .causal = c->causal, .narrow = c->narrow};
   const rung_operand in[] = {q.operand, k.operand, v.operand, o.operand};
   CHECK_OK(run_op(&rung_op_attention_ragged, &attrs, in, 4, &y.operand, level, threads));
   free(q.memory);
@@ -300,7 +301,8 @@ static void test_bf16_operands(void) {
     }
     offsets at;
     offsets_make(&at, length, N);
-    const rung_attention_attrs attrs = {c->scale, c->soft_cap, c->window, c->causal, c->narrow};
+    const rung_attention_attrs attrs = {
+        .scale = c->scale, .soft_cap = c->soft_cap, .window = c->window, .causal = c->causal, .narrow = c->narrow};
     const rung_operand in[] = {o[0], o[1], o[2], at.operand};
     for (int l = 0; l < level_count; l++) {
       if (!has_row(RUNG_TYPE_BF16, levels[l])) continue;

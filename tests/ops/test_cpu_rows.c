@@ -261,11 +261,44 @@ static void test_every_row(void) {
   }
 }
 
+/* Many turns away what is left of an angle is as exact as close by, not only its turn. */
+static void test_far_turns(void) {
+  const rung_op *const ops[] = {&rung_op_sin, &rung_op_cos};
+  for (size_t i = 0; i < RUNG_COUNT(ops); i++) {
+    const op_case c = {.op = ops[i], .n = 1, .attrs = "", .operand = {{RUNG_TYPE_F32, 1, {4096}, -11900, 11900}}};
+    tensor *x = draw_operand(&c.operand[0], &seed), *operand[CASE_OPERANDS] = {x};
+    built b;
+    eval e;
+    rung_match match;
+    cpu_rows at = {0, 0, 0, NULL};
+    const rung_cpu_kernel *kernel;
+    char why[160];
+    if (!wanted(ops[i]) || !build_case(host, &c, BUILD_CLOSED, &b)) continue;
+    const rung_status status = run_case(&b, &c, operand, NULL, &e);
+    rung_match_init(&match, b.graph, b.node);
+    while (!status && (kernel = cpu_rows_next(&at, isa)) != NULL) {
+      if (!cpu_row_takes(&kernel->row, &match, why)) continue;
+      run_row have = run_once(&c, &b, &e, kernel, 1, -1);
+      double worst = 0;
+      for (int64_t k = 0; k < tensor_count(x); k++)
+        worst = fmax(worst, fabs(tensor_get(have.out[0], k) - tensor_get(result_of(&e, &b, 0), k)));
+      test_state.checks++;
+      if (!(worst <= 6e-7)) FAIL_ROW(&c, &kernel->row, "off by %.3g", worst);
+      free_run(&c, &b, &have);
+      done.cases++;
+    }
+    eval_finish(&e);
+    rung_graph_destroy(b.graph);
+    tensor_free(x);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) only = argv + 1;
   isa = rung_isa_detect();
   CHECK_OK(rung_host_create(NULL, NULL, &host));
   RUN(test_every_row);
+  RUN(test_far_turns);
   printf("level %s: %lld runs of rows, %lld of them in several tasks, %lld in place, NaN places %lld\n",
          rung_isa_name(isa), (long long)done.cases, (long long)done.split, (long long)done.in_place,
          (long long)done.nans);

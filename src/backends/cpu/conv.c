@@ -90,6 +90,7 @@ static division divide(const rung_conv_shape *s, const rung_conv_kernel *kernel)
 int64_t rung_conv_tasks(const rung_args *args, bool transposed, const rung_conv_kernel *kernel) {
   rung_conv_shape s;
   rung_conv_resolve(args, transposed, &s);
+  rung_conv_long_lines(&s);
   if (!s.batch || !s.places || !s.results) return 1;
   const int64_t padded = rung_conv_tasks_padded(&s, kernel);
   if (padded) return padded;
@@ -275,6 +276,7 @@ rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_con
                           int thread) {
   rung_conv_shape s;
   rung_conv_resolve(args, transposed, &s);
+  rung_conv_long_lines(&s);
   if (!s.batch || !s.places || !s.results) return RUNG_OK;
   float *scratch = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
   if (rung_conv_run_padded(&s, kernel, task, scratch)) return RUNG_OK;

@@ -45,6 +45,16 @@ void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *
   *out = s;
 }
 
+static bool is_trivial(const rung_conv_axis *a) { return a->in == 1 && a->out == 1 && a->kernel == 1 && !a->before; }
+
+void rung_conv_long_lines(rung_conv_shape *s) {
+  for (int turn = 1; turn < RUNG_CONV_AXES && is_trivial(&s->axis[RUNG_CONV_AXES - 1]); turn++) {
+    const rung_conv_axis last = s->axis[RUNG_CONV_AXES - 1];
+    for (int a = RUNG_CONV_AXES - 1; a > 0; a--) s->axis[a] = s->axis[a - 1];
+    s->axis[0] = last;
+  }
+}
+
 void rung_conv_resolve_pool(const rung_args *args, rung_conv_shape *out) {
   const rung_operand *x = &args->in[0], *y = &args->out[0];
   const rung_pool_attrs *attrs = args->attrs;
@@ -148,6 +158,27 @@ void rung_conv_load(rung_type type, const uint8_t *from, int64_t step, int64_t n
   }
 }
 
+#define INTEGERS(X) X(U8, uint8_t) X(I8, int8_t) X(I16, int16_t)
+void rung_conv_load_integers(rung_type type, const uint8_t *from, int64_t step, int64_t n, int32_t zero, int16_t *out) {
+  const int16_t less = (int16_t)zero;
+  switch (type) {
+#define X(NAME, type_)                                                        \
+  case RUNG_TYPE_##NAME: {                                                    \
+    const type_ *x = (const type_ *)from;                                     \
+    if (step == 1)                                                            \
+      for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(x[i] - less);        \
+    else                                                                      \
+      for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(x[i * step] - less); \
+    return;                                                                   \
+  }
+    INTEGERS(X)
+#undef X
+    default:
+      return;
+  }
+}
+#undef INTEGERS
+
 /* Places i of a line, [i0, i0 + n), whose tap `t` lies in x: those below *out_lo and from *out_hi on do not. */
 static void inside(const rung_conv_line *line, int64_t in, int64_t t, int64_t i0, int64_t n, int64_t *out_lo,
                    int64_t *out_hi) {
@@ -160,13 +191,27 @@ static void inside(const rung_conv_line *line, int64_t in, int64_t t, int64_t i0
   *out_hi = hi;
 }
 
-static void fill(float *out, float value, int64_t n) {
-  for (int64_t i = 0; i < n; i++) out[i] = value;
+/* What is gathered: floats, or integers less `zero`. */
+typedef struct gathered {
+  float *floats, outside;
+  int16_t *integers; /* NULL: floats */
+  int32_t zero;
+} gathered;
+
+static void fill(const gathered *g, int64_t at, int64_t n) {
+  for (int64_t i = at; i < at + n && !g->integers; i++) g->floats[i] = g->outside;
+  if (g->integers && n > 0) memset(g->integers + at, 0, (size_t)n * sizeof *g->integers);
+}
+static void load(const gathered *g, rung_type type, const uint8_t *from, int64_t step, int64_t n, int64_t at) {
+  if (g->integers)
+    rung_conv_load_integers(type, from, step, n, g->zero, g->integers + at);
+  else
+    rung_conv_load(type, from, step, n, g->floats + at);
 }
 
-/* One k: places [p0, p0 + n) of the phase, row by row of the picture. */
+/* One k: places [p0, p0 + n) of the phase, row by row of the picture, to `to` on. */
 static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *channel,
-                       const int64_t *tap, float outside, int64_t p0, int64_t n, float *out) {
+                       const int64_t *tap, const gathered *g, int64_t p0, int64_t n, int64_t to) {
   const rung_type type = (rung_type)s->x->type;
   const int64_t bytes = rung_type_get(type)->bytes;
   const rung_conv_line *line = phase->line;
@@ -177,18 +222,17 @@ static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, c
   while (n > 0) {
     const int64_t run = rung_conv_min(n, width - column), y = row * line[1].in_step + up;
     if (z < 0 || z >= s->axis[0].in || y < 0 || y >= s->axis[1].in) {
-      fill(out, outside, run);
+      fill(g, to, run);
     } else {
       int64_t lo, hi;
       inside(&line[2], s->axis[2].in, tap[2], column, run, &lo, &hi);
       const int64_t at =
           z * s->axis[0].x_step + y * s->axis[1].x_step + (lo * line[2].in_step + left) * s->axis[2].x_step;
-      fill(out, outside, lo - column);
-      if (hi > lo)
-        rung_conv_load(type, channel + at * bytes, line[2].in_step * s->axis[2].x_step, hi - lo, out + (lo - column));
-      fill(out + (hi - column), outside, column + run - hi);
+      fill(g, to, lo - column);
+      if (hi > lo) load(g, type, channel + at * bytes, line[2].in_step * s->axis[2].x_step, hi - lo, to + lo - column);
+      fill(g, to + hi - column, column + run - hi);
     }
-    out += run;
+    to += run;
     n -= run;
     column = 0;
     if (++row == line[1].n) {
@@ -198,16 +242,14 @@ static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, c
   }
 }
 
-void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, float outside,
-                      int64_t k0, int64_t count, int64_t p0, int64_t n, float *out, int64_t row) {
-  if (!count) return;
+static void gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, const gathered *g,
+                   int64_t k0, int64_t count, int64_t p0, int64_t n, int64_t row) {
   const int64_t bytes = rung_type_get((rung_type)s->x->type)->bytes;
   int64_t channel = k0 / phase->taps, rest = k0 % phase->taps;
   int64_t tap[RUNG_CONV_AXES] = {rest / (phase->line[1].taps * phase->line[2].taps),
                                  rest / phase->line[2].taps % phase->line[1].taps, rest % phase->line[2].taps};
-  for (int64_t k = 0; k < count; k++, out += row) {
-    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, outside, p0, n, out);
-    for (int64_t i = n; i < row; i++) out[i] = 0;
+  for (int64_t k = 0; k < count; k++) {
+    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, g, p0, n, k * row);
     if (++tap[2] < phase->line[2].taps) continue;
     tap[2] = 0;
     if (++tap[1] < phase->line[1].taps) continue;
@@ -216,6 +258,21 @@ void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, co
     tap[0] = 0;
     channel++;
   }
+}
+
+void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, float outside,
+                      int64_t k0, int64_t count, int64_t p0, int64_t n, float *out, int64_t row) {
+  const gathered g = {.floats = out, .outside = outside};
+  if (!count) return;
+  gather(s, phase, x, &g, k0, count, p0, n, row);
+  for (int64_t k = 0; k < count; k++)
+    for (int64_t i = n; i < row; i++) out[k * row + i] = 0;
+}
+
+void rung_conv_gather_integers(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, int32_t zero,
+                               int64_t k0, int64_t count, int64_t p0, int64_t n, int16_t *out, int64_t row) {
+  const gathered g = {.integers = out, .zero = zero};
+  if (count) gather(s, phase, x, &g, k0, count, p0, n, row);
 }
 
 /* ---- weights */

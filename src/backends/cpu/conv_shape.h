@@ -33,6 +33,9 @@ typedef struct rung_conv_phase {
 } rung_conv_phase;
 
 void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *out);
+/* Axes of one element give their place to those before them, so that lines are long: for what needs no axis where the
+ * scratch rule saw it. */
+void rung_conv_long_lines(rung_conv_shape *s);
 void rung_conv_resolve_pool(const rung_args *args, rung_conv_shape *out); /* w NULL, each channel a group */
 int64_t rung_conv_phases(const rung_conv_shape *s);
 rung_conv_line rung_conv_line_of(const rung_conv_shape *s, int axis, int64_t phase);
@@ -44,6 +47,11 @@ void rung_conv_load(rung_type type, const uint8_t *from, int64_t step, int64_t n
  * first channel of the group; `outside` stands beyond its edges. */
 void rung_conv_gather(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, float outside,
                       int64_t k0, int64_t count, int64_t p0, int64_t n, float *out, int64_t row);
+/* The same of integers of at most 16 bits, less `zero`, which stands beyond the edges. */
+void rung_conv_gather_integers(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *x, int32_t zero,
+                               int64_t k0, int64_t count, int64_t p0, int64_t n, int16_t *out, int64_t row);
+/* n integers of at most 16 bits from `from`, `step` elements apart, less `zero`. */
+void rung_conv_load_integers(rung_type type, const uint8_t *from, int64_t step, int64_t n, int32_t zero, int16_t *out);
 /* Weights k0 .. k0 + count of result `result`; w: the first result of the group. */
 void rung_conv_weights(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *w, int64_t result,
                        int64_t k0, int64_t count, float *out);

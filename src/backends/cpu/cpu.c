@@ -35,6 +35,7 @@ static rung_status plain_prepare(const rung_cpu_prepare *in, const void **out_pr
 }
 /* Control ops are the runtime's, declarations have no step, and a body would need an interpreter: legalise un-fuses. */
 static bool runs_plain(const rung_op *op) {
+  if (op == &rung_op_attention) return false; /* what it is made of has kernels */
   return op->reference && !op->bodies && !(op->flags & (RUNG_OP_CONTROL | RUNG_OP_DECLARES));
 }
 

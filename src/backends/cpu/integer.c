@@ -18,7 +18,7 @@ typedef struct product {
   /* count numbers of a row from k0 on; columns [first, first + n) as pairs, `row` pairs from one to the next. */
   void (*load_row)(const struct product *p, int64_t row, int64_t k0, int64_t count, int16_t *out);
   void (*load_columns)(const struct product *p, int64_t k0, int64_t count, int64_t first, int64_t n, int16_t *out,
-                       int64_t row, float *space);
+                       int64_t row, int16_t *space);
   const void *self;
 } product;
 
@@ -44,13 +44,13 @@ static division divide(int64_t outer, int64_t rows, int64_t columns, int64_t k, 
   return d;
 }
 
-/* ---- a task: pairs of columns | rows | a tile that is not whole | floats on the way */
+/* ---- a task: pairs of columns | rows | a tile that is not whole | two rows of columns */
 
 enum {
   PAIRS = RUNG_INTEGER_K / 2 * RUNG_INTEGER_COLUMNS, /* of columns, four bytes each */
   ROWS = RUNG_INTEGER_ROWS * ROW / 2,
   TAIL = RUNG_INTEGER_ROWS * RUNG_INTEGER_COLUMNS,
-  SPACE = 2 * RUNG_INTEGER_COLUMNS + RUNG_INTEGER_K
+  SPACE = RUNG_INTEGER_COLUMNS /* two rows of columns */
 };
 rung_dim rung_integer_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role) {
   (void)match, (void)role;
@@ -74,7 +74,7 @@ static void run_product(const product *p, const rung_integer_kernel *kernel, con
                         int64_t row_part, void *scratch) {
   int16_t *pairs = scratch, *rows = pairs + 2 * PAIRS;
   int32_t *tail = (int32_t *)scratch + PAIRS + ROWS;
-  float *space = (float *)(tail + TAIL);
+  int16_t *space = (int16_t *)(tail + TAIL);
   const int64_t first = column_part * d->step, n = rung_conv_min(d->step, p->columns - first);
   const int64_t row0 = p->rows * row_part / d->row_parts, row1 = p->rows * (row_part + 1) / d->row_parts;
   const int64_t width = rung_conv_up(n, kernel->tile_columns) * kernel->tile_columns;
@@ -120,20 +120,11 @@ static int32_t zero_at(const rung_operand *zero, int64_t index) {
   if (!zero) return 0;
   return load_one(zero, zero->rank && zero->extent[0] != 1 ? index * zero->stride[0] : 0);
 }
-/* n numbers `step` apart, less one, `apart` numbers from one to the next. */
-static void load_numbers(const rung_operand *o, int64_t at, int64_t step, int64_t n, int32_t zero, int16_t *out,
-                         int64_t apart) {
-  switch (o->type) {
-#define X(NAME, type)                                                                           \
-  case RUNG_TYPE_##NAME: {                                                                      \
-    const type *from = (const type *)o->base + at;                                              \
-    for (int64_t i = 0; i < n; i++) out[i * apart] = (int16_t)((int32_t)from[i * step] - zero); \
-    break;                                                                                      \
-  }
-    TYPES(X)
-#undef X
-    default:
-      break;
+/* Two rows of n numbers side by side. */
+static void interleave(const int16_t *a, const int16_t *b, int64_t n, int16_t *out) {
+  for (int64_t i = 0; i < n; i++) {
+    out[2 * i] = a[i];
+    out[2 * i + 1] = b[i];
   }
 }
 
@@ -147,21 +138,29 @@ typedef struct matmul {
 static void matmul_row(const product *p, int64_t row, int64_t k0, int64_t count, int16_t *out) {
   const matmul *m = p->self;
   const int64_t *step = m->a->stride + m->a->rank - 2;
-  load_numbers(m->a, m->a_at + row * step[0] + k0 * step[1], step[1], count, zero_at(m->a_zero, row), out, 1);
+  const uint8_t *from = m->a->base + m->a_at + row * step[0] + k0 * step[1]; /* elements are bytes */
+  rung_conv_load_integers((rung_type)m->a->type, from, step[1], count, zero_at(m->a_zero, row), out);
 }
 
 static void matmul_columns(const product *p, int64_t k0, int64_t count, int64_t first, int64_t n, int16_t *out,
-                           int64_t row, float *space) {
+                           int64_t row, int16_t *space) {
   const matmul *m = p->self;
   const int64_t *step = m->b->stride + m->b->rank - 2;
-  (void)space;
-  memset(out, 0, (size_t)((count + 1) / 2 * row) * 4);
   const bool single = !m->b_zero || m->b_zero->rank == 0 || m->b_zero->extent[0] == 1;
-  for (int64_t k = 0; k < count; k++) {
-    int16_t *to = out + k / 2 * 2 * row + k % 2;
-    const int64_t at = m->b_at + (k0 + k) * step[0] + first * step[1];
-    load_numbers(m->b, at, step[1], n, single ? zero_at(m->b_zero, 0) : 0, to, 2);
-    for (int64_t i = 0; i < n && !single; i++) to[2 * i] = (int16_t)(to[2 * i] - zero_at(m->b_zero, first + i));
+  const int32_t zero = single ? zero_at(m->b_zero, 0) : 0;
+  for (int64_t k = 0; k < count; k += 2, out += 2 * row) {
+    const uint8_t *from = m->b->base + m->b_at + (k0 + k) * step[0] + first * step[1];
+    const bool both = k + 1 < count;
+    rung_conv_load_integers((rung_type)m->b->type, from, step[1], n, zero, space);
+    memset(space + n, 0, (size_t)n * sizeof *space);
+    if (both) rung_conv_load_integers((rung_type)m->b->type, from + step[0], step[1], n, zero, space + n);
+    for (int64_t i = 0; i < n && !single; i++) {
+      const int32_t own = zero_at(m->b_zero, first + i);
+      space[i] = (int16_t)(space[i] - own);
+      if (both) space[n + i] = (int16_t)(space[n + i] - own);
+    }
+    interleave(space, space + n, n, out);
+    memset(out + 2 * n, 0, (size_t)(row - n) * 4);
   }
 }
 
@@ -232,20 +231,26 @@ typedef struct conv {
 static void conv_row(const product *p, int64_t row, int64_t k0, int64_t count, int16_t *out) {
   const conv *c = p->self;
   const int32_t zero = zero_at(c->w_zero, c->group * c->s->results + row);
+  const rung_type type = (rung_type)c->s->w->type;
   float space[RUNG_INTEGER_K];
+  if (rung_conv_weights_lie(c->s)) {
+    const uint8_t *from = c->w + (row * c->s->w_result + k0) * rung_type_get(type)->bytes;
+    rung_conv_load_integers(type, from, 1, count, zero, out);
+    return;
+  }
   rung_conv_weights(c->s, &c->phase, c->w, row, k0, count, space);
   for (int64_t i = 0; i < count; i++) out[i] = (int16_t)((int32_t)space[i] - zero);
 }
 
 static void conv_columns(const product *p, int64_t k0, int64_t count, int64_t first, int64_t n, int16_t *out,
-                         int64_t row, float *space) {
+                         int64_t row, int16_t *space) {
   const conv *c = p->self;
   for (int64_t k = 0; k < count; k += 2, out += 2 * row) {
     const int64_t both = rung_conv_min(2, count - k);
-    rung_conv_gather(c->s, &c->phase, c->x, (float)c->x_zero, k0 + k, both, first, n, space, n);
-    for (int64_t i = 0; i < n; i++) out[2 * i] = (int16_t)((int32_t)space[i] - c->x_zero);
-    for (int64_t i = 0; i < n; i++) out[2 * i + 1] = both == 2 ? (int16_t)((int32_t)space[n + i] - c->x_zero) : 0;
-    for (int64_t i = 2 * n; i < 2 * row; i++) out[i] = 0;
+    rung_conv_gather_integers(c->s, &c->phase, c->x, c->x_zero, k0 + k, both, first, n, space, n);
+    if (both == 1) memset(space + n, 0, (size_t)n * sizeof *space);
+    interleave(space, space + n, n, out);
+    memset(out + 2 * n, 0, (size_t)(row - n) * 4);
   }
 }
 
@@ -258,6 +263,7 @@ static division divide_conv(const rung_conv_shape *s) {
 int64_t rung_integer_tasks_conv(const rung_args *args) {
   rung_conv_shape s;
   rung_conv_resolve(args, false, &s);
+  rung_conv_long_lines(&s);
   const division d = divide_conv(&s);
   return rung_conv_max(1, s.batch * s.groups * d.column_parts * d.row_parts);
 }
@@ -267,6 +273,7 @@ rung_status rung_integer_run_conv(const rung_args *args, bool zero_points, const
   if (!rung_operand_count(&args->out[0])) return RUNG_OK;
   rung_conv_shape s;
   rung_conv_resolve(args, false, &s);
+  rung_conv_long_lines(&s);
   const division d = divide_conv(&s);
   const int64_t outer = task / d.column_parts / d.row_parts, picture = outer / s.groups, group = outer % s.groups;
   conv c = {.s = &s, .group = group};

@@ -43,6 +43,7 @@ rung_value onnx_attention(onnx_call *c, const rung_value *in, uint32_t n_in, con
   const rung_node *node = rung_graph_append(c->g, &rung_op_attention, in, n_in, attrs, NULL, 0);
   rung_value y = rung_build_null();
   if (!node) return y;
+  if (onnx_type(c, in[0])->type == RUNG_TYPE_F32) return rung_node_result(c->g, node, 0);
   const rung_node copy = *node; /* the graph may move its nodes while it grows */
   rung_op_attention.decompose(c->g, &copy, in, &y);
   return y;

@@ -155,7 +155,15 @@ static rung_value weights_of(onnx_call *c, uint32_t i, uint32_t scale) {
   w = rung_build_mul(c->g, w, part[0]);
   return rung_build_swap_last(c->g, w);
 }
-/* The states between steps stay numbers; ONNX Runtime quantises them at each. */
+/* x in the 256 levels of its range, as numbers: products with integers times a scale are then those of integers. */
+static rung_value levels_of(onnx_call *c, rung_value x) {
+  const rung_node *node = rung_graph_append(c->g, &rung_op_dynamic_quantize, &x, 1, NULL, NULL, 0);
+  if (!node) return x;
+  const rung_value level = onnx_cast(c, rung_node_result(c->g, node, 0), RUNG_TYPE_F32),
+                   zero = onnx_cast(c, rung_node_result(c->g, node, 2), RUNG_TYPE_F32);
+  return rung_build_mul(c->g, rung_build_sub(c->g, level, zero), rung_node_result(c->g, node, 1));
+}
+/* Inputs and states meet their weights in 8 bits: the inputs of all steps together, states step by step. */
 void onnx_build_quantized_lstm(onnx_call *c);
 void onnx_build_quantized_lstm(onnx_call *c) {
   recurrent n = {.gates = 4, .x = c->in[0]};
@@ -166,5 +174,7 @@ void onnx_build_quantized_lstm(onnx_call *c) {
   n.w = weights_of(c, 1, 8);
   n.r = weights_of(c, 2, 10);
   if (onnx_has(c, 3)) n.bias = c->in[3];
+  n.x = levels_of(c, n.x);
+  n.attrs.levels = true;
   if (!onnx_failed(c) && take_node(c, &n)) run(c, &rung_op_lstm, &n);
 }

@@ -268,7 +268,7 @@ RUNG_INLINE vf_turn vf_turn_of(vf x) {
   const vf n = vf_round(vf_mul(x, vf_set1(0x1.45f306p-1f)));
   vf r = vf_fnma(n, vf_set1(0x1.92p0f), x);
   r = vf_fnma(n, vf_set1(0x1.fb4p-12f), r);
-  r = vf_fnma(n, vf_set1(0x1.4442d2p-23f), r);
+  r = vf_fnma(n, vf_set1(0x1.4442d2p-24f), r);
   const vf z = vf_mul(r, r);
   return (vf_turn){vf_sin_small(r, z), vf_cos_small(z), vi_from_vf(n)};
 }
