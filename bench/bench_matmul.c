@@ -5,8 +5,8 @@
  *
  *   bench_matmul [level] [kernel name part]
  *
- * level: base, avx2, avx512 or neon instead of the best. Shares are of the fused-multiply-add peak (f32 kernels), of
- * the dot-product peak (a8 kernels), or, for weights larger than the caches, of the read bandwidth. */
+ * level: base, avx2, avx512 or neon instead of the best. Shares are of the fused-multiply-add peak (f32 kernels; twice
+ * that where pairs of bf16 are multiplied), of the dot-product peak (a8 kernels), or, for weights larger than the caches, of the read bandwidth. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,7 +196,7 @@ static void measure(rung_type a, rung_type b, int64_t m, int64_t n, int64_t k, c
     const double took = run(&p, used, streams ? 5 : 20, streams ? 0.1 : 0.02, &name);
     if (part && !strstr(name, part)) break;
     const double gops = 2.0 * (double)m * (double)n * (double)k / took * 1e-9, gbs = (double)bytes / took * 1e-9;
-    const double peak = a == RUNG_TYPE_A8 ? limit[t].dot : limit[t].fma;
+    const double peak = a == RUNG_TYPE_A8 ? limit[t].dot : strstr(name, "bf16_bf16") ? 2 * limit[t].fma : limit[t].fma;
     if (!t) printf("%-34s %4d %6d %5d", name, (int)m, (int)n, (int)k);
     if (streams) {
       printf("  %7.1f GB/s  %3.0f%%", gbs, 100 * gbs / limit[t].read);
@@ -234,15 +234,15 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < RUNG_COUNT(types); i++) {
     const rung_type_row *row = rung_type_get(types[i]);
     const bool blocks = row->block > 1;
+    const rung_type other = blocks ? RUNG_TYPE_A8 : types[i] == RUNG_TYPE_BF16 ? RUNG_TYPE_BF16 : RUNG_TYPE_F32;
     const int64_t k = 768, n = 1536, long_k = 1536,
                   long_n = (96 << 20) / (int64_t)rung_type_bytes(types[i], long_k) / 64 * 64;
     make_form(types[i], n, k);
-    for (int a8 = blocks; a8 >= 0; a8--)
+    for (int more = other != RUNG_TYPE_F32; more >= 0; more--)
       for (size_t h = 0; h < RUNG_COUNT(heights); h++)
-        measure(a8 ? RUNG_TYPE_A8 : RUNG_TYPE_F32, types[i], heights[h], n, k, limit, threads, part);
+        measure(more ? other : RUNG_TYPE_F32, types[i], heights[h], n, k, limit, threads, part);
     make_form(types[i], long_n, long_k);
-    for (int64_t m = 1; m <= 16; m *= 4)
-      measure(blocks ? RUNG_TYPE_A8 : RUNG_TYPE_F32, types[i], m, long_n, long_k, limit, threads, part);
+    for (int64_t m = 1; m <= 16; m *= 4) measure(other, types[i], m, long_n, long_k, limit, threads, part);
     fflush(stdout);
   }
   rung_host_free(host, RUNG_MEMORY_packed, memory, MEMORY);
