@@ -178,7 +178,7 @@ typedef struct rung_attention_attrs {
   int64_t window;
   bool causal;
   bool narrow; /* attention_ragged: q, k, v and weights may be rounded to bf16 before they are multiplied */
-  bool added; /* a float mask hides nothing: a row of -inf gives NaN, as a softmax of sums does */
+  bool added;  /* a float mask hides nothing: a row of -inf gives NaN, as a softmax of sums does */
 } rung_attention_attrs;
 /* attention_ragged(q, k, v, offsets) -> y[rows, heads, value_dim]: q[rows, heads, dim], k[rows, kv_heads, dim], v[rows,
  * kv_heads, value_dim]; rung_attention_attrs. Every row sees rows of its own sequence: all, those at most window - 1
