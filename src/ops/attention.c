@@ -167,17 +167,24 @@ static rung_value visible(rung_graph *g, const rung_attention_attrs *attrs, cons
   return rung_value_is_null(seen) ? near : rung_build_and(g, seen, near);
 }
 
+/* In double where the width of a head is open too, so that the number is the one that a known width gives. */
+static rung_value scale_of(rung_graph *g, const rung_attention_attrs *attrs, rung_dim width, rung_type type) {
+  int64_t known;
+  if (attrs->scale > 0) return rung_build_scalar(g, type, attrs->scale);
+  if (rung_dims_is_constant(g->dims, width, &known)) return rung_build_scalar(g, type, 1 / sqrt((double)known));
+  const rung_value root = rung_build_sqrt(g, rung_build_extent(g, width, RUNG_TYPE_F64));
+  return rung_build_cast(g, rung_build_div(g, rung_build_scalar(g, RUNG_TYPE_F64, 1), root), type);
+}
+
 static rung_value scores_of(rung_graph *g, const rung_attention_attrs *attrs, rung_value q, rung_value k,
                             rung_type type) {
   const rung_value_type qt = *rung_build_type(g, q), kt = *rung_build_type(g, k);
-  int64_t dim = 1;
-  rung_dims_is_constant(g->dims, qt.extent[3], &dim);
   /* Queries of the heads that share keys stand one below the other. */
   const rung_dim group = rung_dims_div(g->dims, qt.extent[1], kt.extent[1]);
   const rung_dim stacked[] = {qt.extent[0], kt.extent[1], rung_dims_mul(g->dims, group, qt.extent[2]), qt.extent[3]};
   rung_value s = rung_build_matmul(g, rung_build_reshape(g, q, 4, stacked), k, true, type);
   s = rung_build_reshape(g, s, 4, (const rung_dim[]){qt.extent[0], qt.extent[1], qt.extent[2], kt.extent[2]});
-  s = rung_build_mul(g, s, rung_build_scalar(g, type, attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)dim)));
+  s = rung_build_mul(g, s, scale_of(g, attrs, qt.extent[3], type));
   if (!(attrs->soft_cap > 0)) return s;
   const rung_value cap = rung_build_scalar(g, type, attrs->soft_cap);
   return rung_build_mul(g, cap, rung_build_tanh(g, rung_build_div(g, s, cap)));
