@@ -33,6 +33,22 @@ def largest_difference(files, width):
     return max((one if one == one else float("inf") for one in worst), default=None)
 
 
+MOST_RELATIVE = 1e-4
+
+
+def largest_relative(folders):
+    """Largest difference over largest value of every output of a graph, from {engine name: folder of .npy}; None without a peer."""
+    import numpy as np
+    own, worst = folders["rung"], None
+    for name, folder in folders.items():
+        for path in folder.glob("*.npy") if name != "rung" else ():
+            mine, other = np.load(own / path.name).astype(np.float64), np.load(path).astype(np.float64)
+            if mine.shape != other.shape:
+                return float("inf")
+            worst = max(worst or 0.0, float(np.abs(mine - other).max() / max(np.abs(other).max(), 1e-30)) if other.size else 0.0)
+    return worst
+
+
 def logits_agree(bench, model, isa, title):
     """Logits of one text by rung and by llama.cpp."""
     count = QUICK_POSITIONS if bench.quick else FEW_POSITIONS if isa else POSITIONS

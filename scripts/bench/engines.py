@@ -80,6 +80,9 @@ class Rung:
     def overhead_command(self, workload, _chain):
         return [self.folder / "overhead", "--steps", workload.tokens]
 
+    def graph_command(self, workload, graph, inputs, runs, out):
+        return [self.program, "run", "-m", graph, *inputs.flags, "-t", workload.threads, "--repeat", runs, "--json", "-q", "-o", out]
+
 
 class LlamaCpp:
     name = "llama.cpp"
@@ -137,3 +140,6 @@ class GraphEngine:
 
     def overhead_command(self, workload, chain):
         return self._command(chain, workload, "--plain")
+
+    def graph_command(self, workload, graph, inputs, runs, out):
+        return self._command(graph, workload, "--inputs", inputs.folder, "--repeat", runs, "--outputs", out)

@@ -347,6 +347,35 @@ def overhead(bench, workload):
     return _finished(_served_summary(bench, workload, rows, peaks, extra, larger_is_better=False), workload)
 
 
+# ---- other models, as ONNX graphs
+
+def _graph_inputs(bench, workload):
+    """The model's file, and made-up inputs of the workload's size as files."""
+    def make():
+        from oracle import onnx_feeds
+        folder = bench.path("inputs-" + workload.name)
+        folder.mkdir()
+        flags = onnx_feeds.save(onnx_feeds.make(workload.model, workload.size), folder)
+        return SimpleNamespace(folder=folder, flags=flags, graph=onnx_feeds.path_of(workload.model))
+    return bench.once(("graph", workload.name), make)
+
+
+def graph(bench, workload):
+    """Whole processes that load a graph, run it once, and then some times: the median of those, and the process's memory."""
+    inputs = _graph_inputs(bench, workload)
+    outputs = {engine.name: bench.path("outputs-%s-%s" % (workload.name, engine.name.replace(" ", "-"))) for engine in bench.engines_of(workload)}
+
+    def take(engine, runs=None):
+        done = process.observe(engine.graph_command(workload, inputs.graph, inputs, runs or workload.tokens, outputs[engine.name]))
+        return Taken(json.loads(done.output.splitlines()[-1])["seconds"], done.peak)
+    rows = _rounds(bench, workload, take)
+    out = _summary(bench, workload, rows, larger_is_better=False)
+    difference = checks.largest_relative(outputs)
+    out["extra"] = {"difference": difference}
+    out["agrees"] = workload.model == "kokoro" or difference is None or difference <= checks.MOST_RELATIVE
+    return _finished(out, workload)
+
+
 # ---- tokenisers
 
 def tokens(bench, workload):
@@ -365,4 +394,4 @@ def tokens(bench, workload):
 
 
 KINDS = {"prompt": prompt, "decode": decode, "scaling": scaling, "start": start, "memory": memory, "encode": encode, "texts": sentences,
-         "embed": embed, "overhead": overhead, "tokens": tokens}
+         "embed": embed, "overhead": overhead, "graph": graph, "tokens": tokens}

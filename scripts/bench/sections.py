@@ -108,6 +108,13 @@ def _overhead(results):
             "Time of a run by the number of steps%s." % ("; " + "; ".join(fewer) if fewer else ""))
 
 
+def _graph(_results):
+    return ("The files as their packages ship them, MiniLM as `scripts/oracle/bert_onnx.py` writes it; inputs made up "
+            "(`scripts/oracle/onnx_feeds.py`), outputs compared: largest difference over largest value. Seconds of a run by an engine that is loaded; "
+            "memory is that of the process, a peer's interpreter included. Kokoro enlarges every rounding (`scripts/oracle/onnx_models.py`), so that "
+            "its sound is compared elsewhere.")
+
+
 def _scaling(_results):
     return "Weights are made up (`scripts/bench/generated.py`), so that no file and no peer is needed: rung beside itself with one thread."
 
@@ -124,6 +131,7 @@ SECTIONS = (
     Section("avx2", "AVX2 only", "tok/s", "With AVX2 and nothing later", RATE, _older),
     Section("scaling", "More threads", "tok/s", "Reading a prompt, generated weights", RATE, _scaling),
     Section("encode", "Encoders", "ms", "One batch of an encoder", MILLISECONDS, _encode, 1e3, _encode_columns),
+    Section("graph", "Models as ONNX graphs", "ms", "One run of a graph", MILLISECONDS, _graph, 1e3, _difference),
     Section("texts", "Sentences of mixed length", "ms", "Sentences of mixed length", MILLISECONDS, _texts, 1e3, _texts_columns),
     Section("start", "Start to first token", "ms to the end", "Start to first token, whole process", MILLISECONDS, _start, 1e3, _start_columns),
     Section("memory", "Memory", "MB", "Most resident memory", "MB, less is better", _memory, 1 / MEGA, _memory_columns, classes=True),

@@ -4,6 +4,7 @@
 
     serve.py onnxruntime|openvino GRAPH --threads N [--precision bf16] [--tokenizer FILE --longest N] [--plain]
     serve.py ... --once LINES OUT [--batch N]     no commands: vectors of the lines of a file, then the end
+    serve.py ... --inputs DIR --repeat N --outputs DIR   no commands: N runs on NAME.npy, a line of JSON with the median, then the end
 
 Each engine gets what serves it best: all its optimisations unless --plain asks for none, its own threads spinning between
 runs, inputs bound in place. Texts are tokenised all at once, sorted by length, padded to the longest of a batch; the size of
@@ -181,6 +182,20 @@ def save(work, path):
     return {}
 
 
+def runs_of(engine, arguments):
+    """All outputs of a graph on the inputs of a folder, and how long a run takes."""
+    import numpy as np
+    feeds, taken = {path.stem: np.load(path) for path in arguments.inputs.glob("*.npy")}, []
+    for _ in range(arguments.repeat + 1):
+        start = time.perf_counter()
+        found = engine.session.run(None, feeds)
+        taken.append(time.perf_counter() - start)
+    arguments.outputs.mkdir(exist_ok=True)
+    for port, value in zip(engine.session.get_outputs(), found):
+        np.save(arguments.outputs / (port.name.replace("/", "_") + ".npy"), value)
+    print(json.dumps({"seconds": median(taken[1:])}))
+
+
 def answer(engine, state, arguments, before, command, value):
     if command == "peak":
         return {"peak": status_bytes("VmHWM"), "before": before}
@@ -206,6 +221,9 @@ def parse():
     parser.add_argument("--longest", type=int, default=512)
     parser.add_argument("--plain", action="store_true", help="nothing fused, nothing folded")
     parser.add_argument("--once", nargs=2, metavar=("LINES", "OUT"))
+    parser.add_argument("--inputs", type=Path)
+    parser.add_argument("--outputs", type=Path)
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--batch", type=int, default=0, help="texts of a batch; 0: tried out")
     return parser.parse_args()
 
@@ -217,6 +235,9 @@ def main():
     engine, state = ENGINES[arguments.engine](arguments.graph, arguments.threads, arguments.precision, arguments.plain), {}
     if arguments.once:
         save(Text(engine, arguments.once[0], arguments), arguments.once[1])
+        return
+    if arguments.inputs:
+        runs_of(engine, arguments)
         return
     for line in sys.stdin:
         command, _, value = line.rstrip("\n").partition(" ")

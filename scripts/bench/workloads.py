@@ -29,10 +29,11 @@ class Workload(NamedTuple):
     section: str         # of the report
     title: str
     threads: int
-    tokens: int          # of a prompt or of each text, to decode, or steps of the chain
+    tokens: int          # of a prompt or of each text, to decode, steps of the chain, or runs of a graph
     peers: Tuple = LLAMA
     sequences: int = 1   # or texts
     depth: int = 0       # positions that a decode begins behind
+    size: Tuple = ()     # of a graph's inputs
     isa: str = ""        # cap of the instruction set, for the peer a build without later ones; "": none
     precision: str = "f32"
     repeats: int = 7     # rounds of all engines
@@ -120,6 +121,26 @@ def encoders():
                        sequences=SENTENCES, repeats=3, quick_repeats=1, beside=beside, goals=(ratio(1.5), LEAST_MEMORY))
 
 
+# ---- other models as ONNX graphs: sizes, and runs of a measurement
+
+GRAPH_SIZES = {
+    "silero": ("Silero VAD", 2000, ((1, 16000), (1, 8000), (5, 16000))),
+    "magika": ("Magika", 20, ((1,), (8,))),
+    "ppocr-det": ("PP-OCR detector", 10, ((1, 320, 320), (1, 640, 640), (1, 736, 1280))),
+    "ppocr-rec": ("PP-OCR recogniser", 10, ((1, 48, 96), (1, 48, 320), (6, 48, 320), (6, 48, 1000))),
+    "kokoro": ("Kokoro", 2, ((20,), (60,), (150,))),
+    "minilm": ("MiniLM as a graph", 20, ((1, 8), (1, 37), (1, 128), (1, 512), (8, 128))),
+}
+
+
+def graphs():
+    for model, (title, runs, sizes) in GRAPH_SIZES.items():
+        for size in sizes:
+            text = "x".join(map(str, size))
+            yield Workload("onnx-%s-%s" % (model, text), model, "graph", "graph", "%s, %s" % (title, text), cores(), runs, GRAPHS[:1], size=size,
+                           repeats=3, beside="fma_f32,hand_over", goals=(ratio(0.67), LEAST_MEMORY))
+
+
 SENTENCES = 1000
 
 
@@ -134,6 +155,7 @@ def everything():
         yield from language(model)
         yield from older(model)
     yield from encoders()
+    yield from graphs()
     yield from others()
     if cores() >= SCALING_THREADS:
         yield from scaling()

@@ -9,6 +9,8 @@
 #include "backends/cpu/conv_shape.h"
 #include "ops/attrs.h"
 
+/* Results a channel: with many of them a row of windows is worth gathering for a product. */
+enum { MOST_RESULTS = 16 };
 enum { TAPS = RUNG_CONV_RUN, SLACK = 64 /* what taps read past the end */, GRAIN = 50000 };
 
 static bool constant_extent(const rung_match *match, int axis, int64_t *out) {
@@ -18,7 +20,10 @@ static bool constant_extent(const rung_match *match, int axis, int64_t *out) {
 bool rung_conv_fits_depthwise(const rung_match *match, char *why) {
   const int rank = match->in[1]->rank;
   int64_t channels, taps = 1;
-  bool fits = rank <= 4 && constant_extent(match, 1, &channels) && channels == 1;
+  const rung_conv_attrs *attrs = match->node->attrs;
+  int64_t results = 0;
+  bool fits = rank <= 4 && constant_extent(match, 1, &channels) && channels == 1 &&
+              constant_extent(match, 0, &results) && results <= MOST_RESULTS * attrs->groups;
   for (uint32_t i = 0; i < match->n_in; i++) fits = fits && match->in[i]->type == RUNG_TYPE_F32;
   for (int axis = 2; axis < rank && fits; axis++) {
     int64_t extent;
@@ -26,7 +31,7 @@ bool rung_conv_fits_depthwise(const rung_match *match, char *why) {
     if (fits) taps *= extent;
   }
   if (fits && taps <= TAPS) return true;
-  strcpy(why, "takes f32 with one channel a group and few kernel positions");
+  strcpy(why, "takes f32 with one channel and few results a group, few kernel positions");
   return false;
 }
 
