@@ -12,7 +12,7 @@ typedef struct reader {
 } reader;
 
 bool onnx_name_is(onnx_name name, const char *text) {
-  return name.length == strlen(text) && memcmp(name.text, text, name.length) == 0;
+  return name.length == strlen(text) && (name.length == 0 || memcmp(name.text, text, name.length) == 0);
 }
 bool onnx_name_equal(onnx_name a, onnx_name b) {
   return a.length == b.length && (a.length == 0 || memcmp(a.text, b.text, a.length) == 0);
