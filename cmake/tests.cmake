@@ -72,7 +72,7 @@ rung_test_executable(onnx_cases onnx "tests/onnx/onnx_cases.c")
 # time that the build takes, so the targets get a library of these layers.
 rung_glob(fuzz_sources "tests/fuzz/fuzz_*.c")
 if(RUNG_FUZZ)
-  rung_glob(reader_sources "src/base/*.c" "src/text/*.c" "src/text/*/*.c" "src/ir/*.c" "src/ops/*.c" "src/target/*.c" "src/weights/*.c" "src/passes/*.c" "src/formats/*.c" "src/formats/*/*.c")
+  rung_glob(reader_sources "src/base/*.c" "src/text/*.c" "src/text/*/*.c" "src/ir/*.c" "src/ops/*.c" "src/weights/*.c" "src/formats/*.c" "src/formats/*/*.c" "src/passes/helpers.c" "src/target/*.c")
   add_library(rung_readers STATIC EXCLUDE_FROM_ALL ${reader_sources})
   rung_compile_options(rung_readers)
   rung_link_options(rung_readers)

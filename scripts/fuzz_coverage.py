@@ -28,6 +28,7 @@ READERS = {
                   "src/ir/dim_poly.c", "src/ir/verify.c"],
     "fuzz_compiled": ["src/ir/decode.c"],
     "fuzz_jinja": ["src/text/jinja/*.c"],
+    "fuzz_onnx": ["src/formats/onnx/*.c"],
     "fuzz_safetensors": ["src/formats/safetensors.c", "src/formats/safetensors_folder.c", "src/text/json.c"],
     "fuzz_state": ["src/runtime/state_file.c"],
     "fuzz_tokenizer": ["src/text/decoder.c", "src/text/pretokenise.c", "src/text/special.c", "src/text/spm.c",
@@ -53,12 +54,22 @@ def tool(name):
     return shutil.which(f"{name}-{version}") or shutil.which(name) or sys.exit(f"there is no {name}; see scripts/setup.sh test")
 
 
+def more_seeds(name):
+    """Of ONNX, the onnx package's operator cases: a model for each operator, made by scripts/onnx_cases.py."""
+    if name != "fuzz_onnx":
+        return []
+    import onnx_cases
+    import venv
+    folder, _ = onnx_cases.cases(venv.make([ROOT / "scripts/requirements.txt"]))
+    return [folder / "node"]
+
+
 def run_one(name, seconds, folder):
     corpus = ROOT / "tests/fuzz/corpus" / name
     found = folder / name
     found.mkdir()
     command = [BUILD / "tests/fuzz" / name, f"-max_total_time={seconds}", "-rss_limit_mb=3000", "-timeout=25",
-               f"-artifact_prefix={folder}/", found, *([corpus] if corpus.exists() else [])]
+               f"-artifact_prefix={folder}/", found, *([corpus] if corpus.exists() else []), *more_seeds(name)]
     must(command, env={**os.environ, "LLVM_PROFILE_FILE": str(folder / f"{name}.raw"),
                        "ASAN_OPTIONS": "allocator_may_return_null=1"})
 

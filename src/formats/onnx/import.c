@@ -27,11 +27,13 @@ static onnx_shown label_of(const onnx_node *node) {
 }
 
 void onnx_refuse(onnx_call *call, rung_status status, const char *format, ...) {
-  if (call->imp->status) return;
+  if (onnx_failed(call)) return; /* what fails first is the reason */
   va_list args;
   va_start(args, format);
   rung_fail_v(call->imp->error, status, format, args);
   va_end(args);
+  if (call->g->dims->failure == RUNG_OUT_OF_MEMORY) /* an extent is not there, and what was missed is only its want */
+    status = rung_fail(call->imp->error, RUNG_OUT_OF_MEMORY, "no memory for an extent");
   call->imp->status = rung_fail_prefix(call->imp->error, status, "%s \"%s\"", onnx_show(call->node->op).text,
                                        label_of(call->node).text);
 }
@@ -354,20 +356,27 @@ static rung_status import_graph(onnx_import *imp) {
 typedef struct held_map {
   rung_host *host;
   rung_map map;
+  void *memory; /* that the map borrows; NULL: none */
+  size_t bytes;
 } held_map;
 
 static void let_go(void *owner) {
   held_map *held = (held_map *)owner;
   rung_host *host = held->host;
   rung_map_close(&held->map);
+  rung_host_free(host, RUNG_MEMORY_weights, held->memory, held->bytes);
   rung_host_free(host, RUNG_MEMORY_host, held, sizeof *held);
   rung_host_release(host);
 }
 
-rung_status onnx_add_file(onnx_import *imp, const rung_source *source, int *out_source, const rung_map **out_map) {
+static rung_status add_source(onnx_import *imp, const rung_source *source, void *memory, size_t bytes, int *out_source,
+                              const rung_map **out_map) {
   held_map *held = (held_map *)rung_host_alloc(imp->host, RUNG_MEMORY_host, sizeof *held, 0);
-  if (!held) return onnx_fail(imp, RUNG_OUT_OF_MEMORY, "no memory for a file");
-  held->host = imp->host;
+  if (!held) {
+    rung_host_free(imp->host, RUNG_MEMORY_weights, memory, bytes);
+    return onnx_fail(imp, RUNG_OUT_OF_MEMORY, "no memory for a file");
+  }
+  *held = (held_map){.host = imp->host, .memory = memory, .bytes = bytes};
   rung_host_retain(imp->host);
   rung_status status = rung_map_open(&held->map, imp->host, source, imp->error);
   const rung_weights_source of = {&held->map, held, let_go};
@@ -377,6 +386,22 @@ rung_status onnx_add_file(onnx_import *imp, const rung_source *source, int *out_
     return imp->status = status;
   }
   *out_map = &held->map;
+  return RUNG_OK;
+}
+
+rung_status onnx_add_file(onnx_import *imp, const rung_source *source, int *out_source, const rung_map **out_map) {
+  return add_source(imp, source, NULL, 0, out_source, out_map);
+}
+
+rung_status onnx_add_memory(onnx_import *imp, uint64_t bytes, int *out_source, uint8_t **out_data) {
+  enum { ALIGN = 64 };
+  const rung_map *map;
+  uint8_t *memory =
+      bytes > SIZE_MAX ? NULL : (uint8_t *)rung_host_alloc(imp->host, RUNG_MEMORY_weights, (size_t)bytes, ALIGN);
+  if (!memory) return onnx_fail(imp, RUNG_OUT_OF_MEMORY, "no memory for the numbers of a tensor");
+  const rung_source source = rung_source_memory(memory, bytes);
+  RUNG_TRY(add_source(imp, &source, memory, (size_t)bytes, out_source, &map));
+  *out_data = memory;
   return RUNG_OK;
 }
 
@@ -395,14 +420,6 @@ static rung_status open_model(onnx_import *imp, const rung_source *source) {
   return import_graph(imp);
 }
 
-/* What was decoded becomes the first generation of a store that nobody else has. */
-static void publish(const onnx_import *imp) {
-  rung_host_lock(imp->host);
-  rung_weights_publish(imp->weights);
-  rung_host_unlock(imp->host);
-  rung_weights_drop_pending(imp->weights);
-}
-
 bool rung_onnx_recognise(const uint8_t *data, uint64_t bytes) { return onnx_recognise(data, bytes); }
 
 rung_status rung_onnx_open(rung_host *host, const rung_source *source, const rung_onnx_options *options,
@@ -413,7 +430,6 @@ rung_status rung_onnx_open(rung_host *host, const rung_source *source, const run
       .host = host, .error = error ? error : &local, .options = options ? options : &defaults, .missing = missing};
   rung_arena_init(&imp.arena, host);
   rung_status status = open_model(&imp, source);
-  if (!status) publish(&imp);
   if (!status) *out = (rung_onnx){imp.graph, imp.weights, imp.model.ir_version, 0};
   for (uint32_t i = 0; !status && i < imp.model.opsets; i++)
     if (!onnx_domain(imp.model.opset[i].domain).length) out->opset = imp.model.opset[i].version;

@@ -114,25 +114,17 @@ static bool is_small(const placed *p) {
          (p->type != RUNG_TYPE_F32 && rung_type_takes(p->type) == RUNG_TAKES_STORAGE && p->bytes <= SMALL_BYTES);
 }
 
-static rung_status add_weight(onnx_import *imp, const onnx_tensor *t, const placed *p, const char *name,
-                              const uint8_t *decoded) {
+static rung_status add_weight(onnx_import *imp, const onnx_tensor *t, const placed *p, const char *name) {
   rung_tensor_desc desc = {.name = name, .name_length = strlen(name), .type = p->type, .rank = t->rank};
   memcpy(desc.extent, t->extent, sizeof desc.extent);
   const rung_tensor_entry *entry;
-  rung_status status;
-  if (p->source >= 0) {
-    status = rung_weights_add(imp->weights, &desc, p->source, p->offset, imp->error, &entry);
-  } else {
-    status = rung_weights_declare_desc(imp->weights, &desc, imp->error, &entry);
-    if (!status) status = rung_weights_set(imp->weights, name, p->type, decoded, p->bytes, imp->error);
-  }
+  const rung_status status = rung_weights_add(imp->weights, &desc, p->source, p->offset, imp->error, &entry);
   if (status) imp->status = status;
   return status;
 }
 
 /* A weight lives in the model's graph; a sub-graph captures it. */
-static rung_value weight_value(onnx_import *imp, onnx_scope *s, const onnx_tensor *t, const placed *p,
-                               const uint8_t *decoded, onnx_name wish) {
+static rung_value weight_value(onnx_import *imp, onnx_scope *s, const onnx_tensor *t, const placed *p, onnx_name wish) {
   const char *name = onnx_text(imp, wish);
   char fresh[96];
   if (!name) return rung_build_null();
@@ -141,7 +133,7 @@ static rung_value weight_value(onnx_import *imp, onnx_scope *s, const onnx_tenso
     name = rung_arena_text(&imp->arena, fresh, strlen(fresh));
     if (!name) return rung_build_null();
   }
-  if (add_weight(imp, t, p, name, decoded)) return rung_build_null();
+  if (add_weight(imp, t, p, name)) return rung_build_null();
   const rung_value v = rung_graph_weight(imp->graph, name, p->type, t->rank, t->extent);
   onnx_body *chain[ONNX_MAX_NESTING + 1];
   int depth = 0;
@@ -151,23 +143,25 @@ static rung_value weight_value(onnx_import *imp, onnx_scope *s, const onnx_tenso
   return inside;
 }
 
+/* Numbers that do not lie in the file as they are wanted: into memory of the graph's making, or of the weights'. */
+static rung_status decode(onnx_import *imp, const onnx_tensor *t, placed *p) {
+  uint8_t *data = NULL;
+  if (is_small(p)) {
+    data = (uint8_t *)rung_arena_alloc(&imp->arena, (size_t)p->bytes + 1);
+    if (!data) return onnx_fail(imp, RUNG_OUT_OF_MEMORY, "no memory for tensor \"%s\"", onnx_show(t->name).text);
+  } else {
+    RUNG_TRY(onnx_add_memory(imp, p->bytes, &p->source, &data));
+  }
+  const rung_status status = onnx_tensor_decode(imp->model.file, t, p->type, p->elements, data, imp->error);
+  if (status) return imp->status = status;
+  p->data = data;
+  return RUNG_OK;
+}
+
 rung_value onnx_tensor_value(onnx_scope *s, const onnx_tensor *t, onnx_name name) {
   onnx_import *imp = s->imp;
   placed p;
-  if (imp->status || place(imp, t, &p)) return rung_build_null();
-  uint8_t *decoded = NULL;
-  if (p.source < 0) {
-    decoded = (uint8_t *)rung_arena_alloc(&imp->arena, (size_t)p.bytes + 1);
-    if (!decoded) {
-      (void)onnx_fail(imp, RUNG_OUT_OF_MEMORY, "no memory for tensor \"%s\"", onnx_show(t->name).text);
-      return rung_build_null();
-    }
-    const rung_status status = onnx_tensor_decode(imp->model.file, t, p.type, p.elements, decoded, imp->error);
-    if (status) {
-      imp->status = status;
-      return rung_build_null();
-    }
-  }
-  if (!is_small(&p)) return weight_value(imp, s, t, &p, decoded, name);
-  return rung_graph_constant(s->body->g, p.type, t->rank, t->extent, decoded ? decoded : p.data);
+  if (imp->status || place(imp, t, &p) || (p.source < 0 && decode(imp, t, &p))) return rung_build_null();
+  if (!is_small(&p)) return weight_value(imp, s, t, &p, name);
+  return rung_graph_constant(s->body->g, p.type, t->rank, t->extent, p.data);
 }
