@@ -209,6 +209,76 @@ __device__ __forceinline__ void turn_pair(const u8 *from, int type, i64 at, int 
   *b = x * turned[u].y + y * turned[u].x;
 }
 
+#define UNITS (KEY_DIM - DIMS / 2) // pairs and what is not turned
+__device__ __forceinline__ void turn_queries(const attend_one_params &p, int head, const float2 *turned, float *q) {
+  for (int i = threadIdx.x; i < GROUP * UNITS; i += 32 * WARPS) {
+    const int h = i / UNITS, u = i % UNITS;
+    const i64 at = (head * GROUP + h) * p.q_step;
+    if (u >= DIMS / 2) {
+      q[h * KEY_DIM + u + DIMS / 2] = load_float(p.q, p.q_type, at + u + DIMS / 2) * p.scale;
+      continue;
+    }
+    float a, b;
+    turn_pair(p.q, p.q_type, at, u, turned, &a, &b);
+    q[h * KEY_DIM + (HALF ? u : 2 * u)] = a * p.scale;
+    q[h * KEY_DIM + (HALF ? u + DIMS / 2 : 2 * u + 1)] = b * p.scale;
+  }
+}
+// The new key and value, into the state and as this run reads them.
+__device__ __forceinline__ void append_one(const attend_one_params &p, int head, i64 slot, i64 position, const float2 *turned,
+                                           float *key, float *value) {
+  u16 *block = (u16 *)kv_block(p.kv, slot, position / 64);
+  u16 *keys = block + (head * 64 + (int)(position % 64)) * KEY_DIM;
+  u16 *values = block + KV_HEADS * 64 * KEY_DIM + (head * 64 + (int)(position % 64)) * VALUE_DIM;
+  for (int u = threadIdx.x; u < UNITS; u += 32 * WARPS) {
+    const i64 at = head * p.k_step;
+    if (u >= DIMS / 2) {
+      const u16 h = to_half_bits(load_float(p.k, p.k_type, at + u + DIMS / 2));
+      keys[u + DIMS / 2] = h;
+      key[u + DIMS / 2] = half_bits(h);
+      continue;
+    }
+    float a, b;
+    turn_pair(p.k, p.k_type, at, u, turned, &a, &b);
+    const int d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
+    keys[d0] = to_half_bits(a);
+    keys[d1] = to_half_bits(b);
+    key[d0] = round_to(a, (const f16 *)0);
+    key[d1] = round_to(b, (const f16 *)0);
+  }
+  for (int d = threadIdx.x; d < VALUE_DIM; d += 32 * WARPS) {
+    const u16 h = to_half_bits(load_float(p.v, p.v_type, head * p.v_step + d));
+    values[d] = h;
+    value[d] = half_bits(h);
+  }
+}
+// The sum of all shares' parts for eight numbers of a head, each weighted by its largest score.
+__device__ __forceinline__ void sum_splits(const attend_one_params &p, int head, int h, int d, float *v) {
+  const float *shares = p.partial + ((i64)head * SPLITS * GROUP + h) * (VALUE_DIM + 8);
+  float2 of[SPLITS];
+  float largest = -RUNG_INF, total = 0;
+#pragma unroll
+  for (int s = 0; s < SPLITS; s++) {
+    of[s] = __ldcg((const float2 *)(shares + s * GROUP * (VALUE_DIM + 8) + VALUE_DIM));
+    largest = nan_max(of[s].x, largest);
+  }
+#pragma unroll
+  for (int i = 0; i < 8; i++) v[i] = 0;
+#pragma unroll
+  for (int s = 0; s < SPLITS; s++) {
+    if (of[s].x == -RUNG_INF) continue; // a share without keys
+    const float4 *from = (const float4 *)(shares + s * GROUP * (VALUE_DIM + 8) + d);
+    const float4 a = __ldcg(from), b = __ldcg(from + 1);
+    const float f = exp2f((of[s].x - largest) * LOG2E), w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    total = fmaf(f, of[s].y, total);
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = fmaf(f, w[i], v[i]);
+  }
+  const float inverse = 1.0f / total;
+#pragma unroll
+  for (int i = 0; i < 8; i++) v[i] *= inverse;
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid_constant__ attend_one_params p) {
   __shared__ share part[WARPS + 1];
   __shared__ float q[GROUP][KEY_DIM], key[KEY_DIM], value[VALUE_DIM];
@@ -251,45 +321,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   }
   __syncthreads();
   WAIT();
-  const int units = KEY_DIM - DIMS / 2;
-  for (int i = thread; i < GROUP * units; i += 32 * WARPS) {
-    const int h = i / units, u = i % units;
-    const i64 at = (head * GROUP + h) * p.q_step;
-    if (u >= DIMS / 2) {
-      q[h][u + DIMS / 2] = load_float(p.q, p.q_type, at + u + DIMS / 2) * p.scale;
-      continue;
-    }
-    float a, b;
-    turn_pair(p.q, p.q_type, at, u, turned, &a, &b);
-    q[h][HALF ? u : 2 * u] = a * p.scale;
-    q[h][HALF ? u + DIMS / 2 : 2 * u + 1] = b * p.scale;
-  }
-  if (split == 0) {
-    u16 *block = (u16 *)kv_block(p.kv, slot, position / 64);
-    u16 *keys = block + (head * 64 + (int)(position % 64)) * KEY_DIM;
-    u16 *values = block + KV_HEADS * 64 * KEY_DIM + (head * 64 + (int)(position % 64)) * VALUE_DIM;
-    for (int u = thread; u < units; u += 32 * WARPS) {
-      const i64 at = head * p.k_step;
-      if (u >= DIMS / 2) {
-        const u16 h = to_half_bits(load_float(p.k, p.k_type, at + u + DIMS / 2));
-        keys[u + DIMS / 2] = h;
-        key[u + DIMS / 2] = half_bits(h);
-        continue;
-      }
-      float a, b;
-      turn_pair(p.k, p.k_type, at, u, turned, &a, &b);
-      const int d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
-      keys[d0] = to_half_bits(a);
-      keys[d1] = to_half_bits(b);
-      key[d0] = round_to(a, (const f16 *)0);
-      key[d1] = round_to(b, (const f16 *)0);
-    }
-    for (int d = thread; d < VALUE_DIM; d += 32 * WARPS) {
-      const u16 h = to_half_bits(load_float(p.v, p.v_type, head * p.v_step + d));
-      values[d] = h;
-      value[d] = half_bits(h);
-    }
-  }
+  turn_queries(p, head, turned, &q[0][0]);
+  if (split == 0) append_one(p, head, slot, position, turned, key, value);
   __syncthreads();
   if (step < end) {
     attend_steps(p, slot, head, step, end, low, position, now, &q[0][0], &part[warp]);
@@ -344,29 +377,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   __syncthreads();
   if (!is_last) return;
   __threadfence();
-  const float *shares = p.partial + ((i64)head * SPLITS * GROUP + h) * (VALUE_DIM + 8);
-  float2 of[SPLITS];
-  largest = -RUNG_INF;
-#pragma unroll
-  for (int s = 0; s < SPLITS; s++) {
-    of[s] = __ldcg((const float2 *)(shares + s * GROUP * (VALUE_DIM + 8) + VALUE_DIM));
-    largest = nan_max(of[s].x, largest);
-  }
-  total = 0;
-#pragma unroll
-  for (int i = 0; i < 8; i++) v[i] = 0;
-#pragma unroll
-  for (int s = 0; s < SPLITS; s++) {
-    if (of[s].x == -RUNG_INF) continue; // a share without keys
-    const float4 *from = (const float4 *)(shares + s * GROUP * (VALUE_DIM + 8) + d);
-    const float4 a = __ldcg(from), b = __ldcg(from + 1);
-    const float f = exp2f((of[s].x - largest) * LOG2E), w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-    total = fmaf(f, of[s].y, total);
-#pragma unroll
-    for (int i = 0; i < 8; i++) v[i] = fmaf(f, w[i], v[i]);
-  }
-  const float inverse = 1.0f / total;
-#pragma unroll
-  for (int i = 0; i < 8; i++) v[i] *= inverse;
+  sum_splits(p, head, h, d, v);
   put_eight(p, head * GROUP + h, d, v, there);
 }

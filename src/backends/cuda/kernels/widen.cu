@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) widen_x(const __grid_constant_
     ((uint4 *)p.to)[i] = eight_halves(v);
   }
 }
-#if W_LAYOUT == 1
+#if W_LAYOUT == 1 && !defined(WIDEN_GENERIC)
 // A warp has a tile of 16 rows by 256: its lanes read as those of a product would, and write eight numbers at a time.
 extern "C" __global__ void __launch_bounds__(256) widen_w(const __grid_constant__ widen_params p) {
   GO();
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(256) widen_w(const __grid_constant_
   const i64 blocks = p.k / 32, all = (p.rows + 15) / 16 * 16 * blocks;
   WAIT();
   for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < all; i += gridDim.x * 256ll) {
-#if W_LAYOUT == 2 // neighbouring threads: the rows of a panel, whose words lie together
+#if W_LAYOUT // neighbouring threads: the rows of a panel, whose words lie together
     const i64 panel = i / (16 * blocks), rest = i - panel * 16 * blocks, row = panel * 16 + (rest & 15), b = rest >> 4;
     if (row >= p.rows) continue;
 #else
