@@ -78,7 +78,9 @@ static rung_status launch_one(const rung_cuda_step *step) {
                                .slot_type = in[3].type,
                                .past_type = in[4].type,
                                .factor_type = f ? f->type : 0};
-  return rung_cuda_emit(step, 0, SPLITS, own->kv_heads, 1, THREADS, 0, &p, sizeof p);
+  /* As many blocks as the products around it have, so that each processor has one of every kernel's. */
+  const int64_t blocks = SPLITS * own->kv_heads, processors = step->device->processors;
+  return rung_cuda_emit(step, 0, blocks < processors ? processors : blocks, 1, 1, THREADS, 0, &p, sizeof p);
 }
 
 static const rung_cuda_kernel one_kernel = {.row = {.name = "decode_attention"},
@@ -93,7 +95,7 @@ rung_dim rung_cuda_attend_scratch(rung_dims *dims, const rung_match *match, cons
   if (!rung_dims_is_constant(dims, match->in[0]->extent[1], &heads) ||
       !rung_dims_is_constant(dims, match->in[1]->extent[2], &value_dim))
     return rung_dims_constant(dims, 0);
-  return rung_dims_constant(dims, heads * SPLITS * (value_dim + 2) * (int64_t)sizeof(float));
+  return rung_dims_constant(dims, heads * SPLITS * (value_dim + 8) * (int64_t)sizeof(float));
 }
 
 /* ---- preparing */

@@ -167,6 +167,8 @@ rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text
     if (result)
       status = rung_fail(error, RUNG_INTERNAL, "cuda: kernels %s have no %s: %s", unit, entry[i],
                          rung_cuda_text(self, result));
+    /* One division of a processor's memory for all: kernels that want different ones cannot overlap. */
+    if (!result) self->driver.function_set(out_function[i], RUNG_CU_SHARED_SHARE, 100);
   }
   rung_cuda_leave(self, before);
   rung_text_finish(&all);

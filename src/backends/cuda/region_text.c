@@ -15,9 +15,11 @@ rung_region_cut rung_region_cut_of(const rung_region_list *list) {
   bool whole = false;
   for (int i = 0; i < list->ops; i++)
     whole |= list->op[i].op == &rung_op_rms_norm || list->op[i].op == &rung_op_layer_norm;
-  const int64_t most = !whole ? 256 : list->columns >= 4096 ? 1024 : 256, rounded = (list->columns + 31) / 32 * 32;
+  const int64_t most = 256, rounded = (list->columns + 31) / 32 * 32;
   rung_region_cut cut = {.threads = (int)(rounded < most ? rounded : most), .part = 1};
-  if (whole) cut.part = (list->columns + cut.threads - 1) / cut.threads;
+  /* Several loads of a thread are on their way at once. */
+  const int64_t all = (list->columns + cut.threads - 1) / cut.threads;
+  cut.part = whole || all < 4 ? all : 4;
   cut.blocks = (list->columns + cut.part * cut.threads - 1) / (cut.part * cut.threads);
   return cut;
 }

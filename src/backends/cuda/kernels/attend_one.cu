@@ -14,7 +14,7 @@ struct attend_one_params {
   i64 q_step, k_step, v_step, y_step, factor_step; // elements from head to head
   const u8 *slot, *past, *factors;
   refusal *refused;
-  float *partial; // [heads of keys][SPLITS][GROUP][VALUE_DIM + 2]
+  float *partial; // [heads of keys][SPLITS][GROUP][VALUE_DIM + 8]: sums, largest, total
   u32 *counter;   // [heads of keys], 0 between launches
   i64 window;
   float scale, soft_cap;
@@ -51,6 +51,15 @@ __device__ __forceinline__ void load_sixteen(const attend_one_params &p, i64 slo
     for (int i = 0; i < VALUE_WORDS; i++) out->v[j][i] = __ldcg(from + i);
   }
 }
+// Into the second cache.
+__device__ __forceinline__ void prefetch_sixteen(const attend_one_params &p, i64 slot, int head, i64 step) {
+  const int lane = threadIdx.x & 31, first = (int)(step % 4) * 16;
+  const u8 *block = kv_block(p.kv, slot, step / 4);
+  const u8 *keys = block + (head * 64 + first) * KEY_DIM * 2;
+  const u8 *values = block + KV_HEADS * 64 * KEY_DIM * 2 + (head * 64 + first) * VALUE_DIM * 2;
+  for (int at = lane * 128; at < 32 * KEY_DIM; at += 32 * 128) asm volatile("prefetch.global.L2 [%0];" ::"l"(keys + at));
+  for (int at = lane * 128; at < 32 * VALUE_DIM; at += 32 * 128) asm volatile("prefetch.global.L2 [%0];" ::"l"(values + at));
+}
 __device__ __forceinline__ void product_f16(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -69,7 +78,7 @@ __device__ __forceinline__ u32 halves_of(float a, float b, u32 *rest) {
 __device__ __forceinline__ float capped(float s, float cap) { return cap > 0 ? cap * tanhf(s / cap) : s; }
 
 struct share {
-  float most[GROUP], total[GROUP], sum[GROUP][VALUE_DIM];
+  float sum[GROUP][VALUE_DIM], most[GROUP], total[GROUP];
 };
 
 // The keys of steps [from, end) that this warp has, every WARPS-th.
@@ -150,11 +159,46 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
     for (int e = 0; e < 2; e++) out->sum[g][(2 * t + e) * VALUE_TILES + j] = acc[j][e] + (NARROW ? 0.0f : acc[j][e + 2]);
 }
 
-__device__ __forceinline__ void put_result(const attend_one_params &p, int head, int d, float v) {
+// Eight neighbouring numbers of a head; four lanes have a block of 32. Whole warps call it.
+__device__ __forceinline__ void put_eight(const attend_one_params &p, int head, int d, const float *v, bool there) {
 #if QUANTIZED
-  quantize(v, (a8_block *)p.y + (head * VALUE_DIM + d) / 32);
+  float largest = 0;
+  bool nan = false;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    nan |= v[i] != v[i];
+    largest = fmaxf(largest, fabsf(v[i]));
+  }
+  if (nan) largest = RUNG_NAN;
+  largest = nan_max(__shfl_xor_sync(~0u, largest, 1), largest);
+  largest = nan_max(__shfl_xor_sync(~0u, largest, 2), largest);
+  float scale = largest / 127.0f;
+  if (scale < 1.17549435e-38f) scale = 0;
+  const bool usable = scale > 0 && scale <= 3.402823466e+38f;
+  const float inverse = usable ? 1.0f / scale : 0.0f;
+  int sum = 0;
+  u32 word[2] = {0, 0};
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const float level = rintf(v[i] * inverse);
+    const int q = usable ? (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level) : 0;
+    sum += q;
+    word[i >> 2] |= (u32)(q & 255) << 8 * (i & 3);
+  }
+  sum += __shfl_xor_sync(~0u, sum, 1); // of 16
+  if (!there) return;
+  a8_block *out = (a8_block *)p.y + (head * VALUE_DIM + d) / 32;
+  ((u32 *)out->q)[(d & 31) / 4] = word[0];
+  ((u32 *)out->q)[(d & 31) / 4 + 1] = word[1];
+  if ((d & 31) == 0) {
+    out->scale = scale;
+    out->sum_low = (i16)sum;
+  }
+  if ((d & 31) == 16) out->sum_high = (i16)sum;
 #else
-  store_float(p.y, p.y_type, head * p.y_step + d, v);
+  if (!there) return;
+#pragma unroll
+  for (int i = 0; i < 8; i++) store_float(p.y, p.y_type, head * p.y_step + d + i, v[i]);
 #endif
 }
 
@@ -165,13 +209,89 @@ __device__ __forceinline__ void turn_pair(const u8 *from, int type, i64 at, int 
   *b = x * turned[u].y + y * turned[u].x;
 }
 
+#define UNITS (KEY_DIM - DIMS / 2) // pairs and what is not turned
+__device__ __forceinline__ void turn_queries(const attend_one_params &p, int head, const float2 *turned, float *q) {
+  for (int i = threadIdx.x; i < GROUP * UNITS; i += 32 * WARPS) {
+    const int h = i / UNITS, u = i % UNITS;
+    const i64 at = (head * GROUP + h) * p.q_step;
+    if (u >= DIMS / 2) {
+      q[h * KEY_DIM + u + DIMS / 2] = load_float(p.q, p.q_type, at + u + DIMS / 2) * p.scale;
+      continue;
+    }
+    float a, b;
+    turn_pair(p.q, p.q_type, at, u, turned, &a, &b);
+    q[h * KEY_DIM + (HALF ? u : 2 * u)] = a * p.scale;
+    q[h * KEY_DIM + (HALF ? u + DIMS / 2 : 2 * u + 1)] = b * p.scale;
+  }
+}
+// The new key and value, into the state and as this run reads them.
+__device__ __forceinline__ void append_one(const attend_one_params &p, int head, i64 slot, i64 position, const float2 *turned,
+                                           float *key, float *value) {
+  u16 *block = (u16 *)kv_block(p.kv, slot, position / 64);
+  u16 *keys = block + (head * 64 + (int)(position % 64)) * KEY_DIM;
+  u16 *values = block + KV_HEADS * 64 * KEY_DIM + (head * 64 + (int)(position % 64)) * VALUE_DIM;
+  for (int u = threadIdx.x; u < UNITS; u += 32 * WARPS) {
+    const i64 at = head * p.k_step;
+    if (u >= DIMS / 2) {
+      const u16 h = to_half_bits(load_float(p.k, p.k_type, at + u + DIMS / 2));
+      keys[u + DIMS / 2] = h;
+      key[u + DIMS / 2] = half_bits(h);
+      continue;
+    }
+    float a, b;
+    turn_pair(p.k, p.k_type, at, u, turned, &a, &b);
+    const int d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
+    keys[d0] = to_half_bits(a);
+    keys[d1] = to_half_bits(b);
+    key[d0] = round_to(a, (const f16 *)0);
+    key[d1] = round_to(b, (const f16 *)0);
+  }
+  for (int d = threadIdx.x; d < VALUE_DIM; d += 32 * WARPS) {
+    const u16 h = to_half_bits(load_float(p.v, p.v_type, head * p.v_step + d));
+    values[d] = h;
+    value[d] = half_bits(h);
+  }
+}
+// The sum of all shares' parts for eight numbers of a head, each weighted by its largest score.
+__device__ __forceinline__ void sum_splits(const attend_one_params &p, int head, int h, int d, float *v) {
+  const float *shares = p.partial + ((i64)head * SPLITS * GROUP + h) * (VALUE_DIM + 8);
+  float2 of[SPLITS];
+  float largest = -RUNG_INF, total = 0;
+#pragma unroll
+  for (int s = 0; s < SPLITS; s++) {
+    of[s] = __ldcg((const float2 *)(shares + s * GROUP * (VALUE_DIM + 8) + VALUE_DIM));
+    largest = nan_max(of[s].x, largest);
+  }
+#pragma unroll
+  for (int i = 0; i < 8; i++) v[i] = 0;
+#pragma unroll
+  for (int s = 0; s < SPLITS; s++) {
+    if (of[s].x == -RUNG_INF) continue; // a share without keys
+    const float4 *from = (const float4 *)(shares + s * GROUP * (VALUE_DIM + 8) + d);
+    const float4 a = __ldcg(from), b = __ldcg(from + 1);
+    const float f = exp2f((of[s].x - largest) * LOG2E), w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    total = fmaf(f, of[s].y, total);
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = fmaf(f, w[i], v[i]);
+  }
+  const float inverse = 1.0f / total;
+#pragma unroll
+  for (int i = 0; i < 8; i++) v[i] *= inverse;
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid_constant__ attend_one_params p) {
   __shared__ share part[WARPS + 1];
   __shared__ float q[GROUP][KEY_DIM], key[KEY_DIM], value[VALUE_DIM];
   __shared__ float2 turned[DIMS / 2];
   __shared__ int is_last;
-  const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31, head = blockIdx.y, split = blockIdx.x;
+  const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31, head = blockIdx.x / SPLITS, split = blockIdx.x % SPLITS;
   GO();
+  // A block without work waits all the same: were it gone, two blocks of the kernel behind could come to one processor
+  // in its place, and others would have none.
+  if (head >= KV_HEADS) {
+    WAIT();
+    return;
+  }
   const i64 slot = load_int(p.slot, p.slot_type, 0), position = load_int(p.past, p.past_type, 0);
   if (slot < 0 || slot >= p.kv.slots || position < 0 || position >= p.kv.capacity) {
     if (thread == 0)
@@ -182,11 +302,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   const i64 low = p.window && position >= p.window ? position - p.window + 1 : 0, base = low / 16;
   const i64 steps = position > low ? (position - 1) / 16 - base + 1 : 0;
   const int splits = steps <= ALONE ? 1 : SPLITS;
-  if (split >= splits) return;
+  if (split >= splits) {
+    WAIT();
+    return;
+  }
   const i64 each = (steps + splits - 1) / splits, all = base + steps;
   const i64 end = min(base + (split + 1) * each, all), step = base + split * each + warp;
   sixteen now;
   if (step < end) load_sixteen(p, slot, head, step, position, &now);
+  for (i64 later = step + WARPS; later < end && later <= step + 3 * WARPS; later += WARPS) prefetch_sixteen(p, slot, head, later);
   for (int u = thread; u < DIMS / 2; u += 32 * WARPS) {
     double angle = (double)position * turns[u];
     if (p.factors) angle /= load_double(p.factors, p.factor_type, u * p.factor_step);
@@ -197,45 +321,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   }
   __syncthreads();
   WAIT();
-  const int units = KEY_DIM - DIMS / 2;
-  for (int i = thread; i < GROUP * units; i += 32 * WARPS) {
-    const int h = i / units, u = i % units;
-    const i64 at = (head * GROUP + h) * p.q_step;
-    if (u >= DIMS / 2) {
-      q[h][u + DIMS / 2] = load_float(p.q, p.q_type, at + u + DIMS / 2) * p.scale;
-      continue;
-    }
-    float a, b;
-    turn_pair(p.q, p.q_type, at, u, turned, &a, &b);
-    q[h][HALF ? u : 2 * u] = a * p.scale;
-    q[h][HALF ? u + DIMS / 2 : 2 * u + 1] = b * p.scale;
-  }
-  if (split == 0) {
-    u16 *block = (u16 *)kv_block(p.kv, slot, position / 64);
-    u16 *keys = block + (head * 64 + (int)(position % 64)) * KEY_DIM;
-    u16 *values = block + KV_HEADS * 64 * KEY_DIM + (head * 64 + (int)(position % 64)) * VALUE_DIM;
-    for (int u = thread; u < units; u += 32 * WARPS) {
-      const i64 at = head * p.k_step;
-      if (u >= DIMS / 2) {
-        const u16 h = to_half_bits(load_float(p.k, p.k_type, at + u + DIMS / 2));
-        keys[u + DIMS / 2] = h;
-        key[u + DIMS / 2] = half_bits(h);
-        continue;
-      }
-      float a, b;
-      turn_pair(p.k, p.k_type, at, u, turned, &a, &b);
-      const int d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
-      keys[d0] = to_half_bits(a);
-      keys[d1] = to_half_bits(b);
-      key[d0] = round_to(a, (const f16 *)0);
-      key[d1] = round_to(b, (const f16 *)0);
-    }
-    for (int d = thread; d < VALUE_DIM; d += 32 * WARPS) {
-      const u16 h = to_half_bits(load_float(p.v, p.v_type, head * p.v_step + d));
-      values[d] = h;
-      value[d] = half_bits(h);
-    }
-  }
+  turn_queries(p, head, turned, &q[0][0]);
+  if (split == 0) append_one(p, head, slot, position, turned, key, value);
   __syncthreads();
   if (step < end) {
     attend_steps(p, slot, head, step, end, low, position, now, &q[0][0], &part[warp]);
@@ -255,30 +342,34 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   else if (thread < GROUP)
     part[WARPS].most[thread] = -RUNG_INF;
   __syncthreads();
-  float *mine = p.partial + (i64)(head * SPLITS + split) * GROUP * (VALUE_DIM + 2);
-  for (int i = thread; i < GROUP * VALUE_DIM; i += 32 * WARPS) {
-    const int h = i / VALUE_DIM, d = i % VALUE_DIM;
-    float largest = -RUNG_INF, total = 0, sum = 0;
+  float *mine = p.partial + (i64)(head * SPLITS + split) * GROUP * (VALUE_DIM + 8);
+  const int h = min(thread * 8 / VALUE_DIM, GROUP - 1), d = thread * 8 % VALUE_DIM;
+  const bool there = thread * 8 < GROUP * VALUE_DIM;
+  float largest = -RUNG_INF, total = 0, v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 #pragma unroll
-    for (int w = 0; w <= WARPS; w++) largest = nan_max(part[w].most[h], largest);
+  for (int w = 0; w <= WARPS; w++) largest = nan_max(part[w].most[h], largest);
 #pragma unroll
-    for (int w = 0; w <= WARPS; w++) {
-      if (part[w].most[h] == -RUNG_INF) continue;
-      const float f = exp2f((part[w].most[h] - largest) * LOG2E);
-      total = fmaf(f, part[w].total[h], total);
-      sum = fmaf(f, w == WARPS ? value[d] : part[w].sum[h][d], sum);
-    }
-    if (splits == 1) {
-      put_result(p, head * GROUP + h, d, sum / total);
-    } else {
-      mine[h * (VALUE_DIM + 2) + d] = sum;
-      if (d == 0) {
-        mine[h * (VALUE_DIM + 2) + VALUE_DIM] = largest;
-        mine[h * (VALUE_DIM + 2) + VALUE_DIM + 1] = total;
-      }
-    }
+  for (int w = 0; w <= WARPS; w++) {
+    if (part[w].most[h] == -RUNG_INF) continue;
+    const float f = exp2f((part[w].most[h] - largest) * LOG2E);
+    const float *from = w == WARPS ? value + d : part[w].sum[h] + d;
+    total = fmaf(f, part[w].total[h], total);
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = fmaf(f, from[i], v[i]);
   }
-  if (splits == 1) return;
+  if (splits == 1) {
+    const float inverse = 1.0f / total;
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] *= inverse;
+    put_eight(p, head * GROUP + h, d, v, there);
+    return;
+  }
+  if (there) {
+    float *to = mine + h * (VALUE_DIM + 8);
+    *(float4 *)(to + d) = make_float4(v[0], v[1], v[2], v[3]);
+    *(float4 *)(to + d + 4) = make_float4(v[4], v[5], v[6], v[7]);
+    if (d == 0) *(float2 *)(to + VALUE_DIM) = make_float2(largest, total);
+  }
   // The block that is last sums the shares up, in one order.
   __threadfence();
   __syncthreads();
@@ -286,25 +377,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   __syncthreads();
   if (!is_last) return;
   __threadfence();
-  const float *shares = p.partial + (i64)head * SPLITS * GROUP * (VALUE_DIM + 2);
-  for (int i = thread; i < GROUP * VALUE_DIM; i += 32 * WARPS) {
-    const int h = i / VALUE_DIM, d = i % VALUE_DIM;
-    float most[SPLITS], total[SPLITS], sum[SPLITS], largest = -RUNG_INF, all = 0, result = 0;
-#pragma unroll
-    for (int s = 0; s < SPLITS; s++) {
-      const float *from = shares + (s * GROUP + h) * (VALUE_DIM + 2);
-      sum[s] = __ldcg(from + d);
-      most[s] = __ldcg(from + VALUE_DIM);
-      total[s] = __ldcg(from + VALUE_DIM + 1);
-      largest = nan_max(most[s], largest);
-    }
-#pragma unroll
-    for (int s = 0; s < SPLITS; s++) {
-      if (most[s] == -RUNG_INF) continue; // a share without keys
-      const float f = exp2f((most[s] - largest) * LOG2E);
-      all = fmaf(f, total[s], all);
-      result = fmaf(f, sum[s], result);
-    }
-    put_result(p, head * GROUP + h, d, result / all);
-  }
+  sum_splits(p, head, h, d, v);
+  put_eight(p, head * GROUP + h, d, v, there);
 }

@@ -252,22 +252,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   }
 }
 #else
-#define AT_ONCE 4 // pieces of 256 numbers: each lane 16 bytes of it
+#define AT_ONCE 6 // pieces of 256 numbers: each lane 16 bytes of it
 #define PIECES ((WIDTH / 8 + 31) / 32)
 #define STEPS ((PIECES + AT_ONCE - 1) / AT_ONCE)
 // `turn` counts a warp's rows, both of a pair.
 __device__ __forceinline__ int row_at(int turn) {
   return (threadIdx.x >> 5) * gridDim.x + blockIdx.x + turn / SIDES * gridDim.x * WARPS;
 }
-__device__ __forceinline__ void fetch(const step_params &p, int turn, int step, uint4 *out) {
+__device__ __forceinline__ const uint4 *row_from(const step_params &p, int turn) {
   int row;
-  const int m = member_at(p, row_at(turn), turn % SIDES, &row), lane = threadIdx.x & 31;
-  const uint4 *from = (const uint4 *)p.member[m].w + (i64)row * (WIDTH / 8);
-#pragma unroll
-  for (int i = 0; i < AT_ONCE; i++) {
-    const int group = (step * AT_ONCE + i) * 32 + lane;
-    out[i] = group < WIDTH / 8 ? __ldcs(from + group) : make_uint4(0, 0, 0, 0);
-  }
+  const int m = member_at(p, row_at(turn), turn % SIDES, &row);
+  return (const uint4 *)p.member[m].w + (i64)row * (WIDTH / 8) + (threadIdx.x & 31);
+}
+__device__ __forceinline__ uint4 fetch(const uint4 *row, int piece) {
+  const int group = piece * 32 + (threadIdx.x & 31);
+  return group < WIDTH / 8 ? __ldcs(row + piece * 32) : make_uint4(0, 0, 0, 0);
 }
 __device__ __forceinline__ float weight_number(u32 word, int half) {
 #if W_TYPE == W_F16
@@ -280,34 +279,41 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   extern __shared__ __align__(128) u8 image[];
   __shared__ float shared[32];
   const int lane = threadIdx.x & 31, units = p.units / SIDES;
-  uint4 next[AT_ONCE];
+  uint4 v[AT_ONCE]; // pieces on their way
   float first = 0;
   GO();
-  if (row_at(0) < units) fetch(p, 0, 0, next);
+  const uint4 *from = row_at(0) < units ? row_from(p, 0) : 0;
+  if (from) {
+#pragma unroll
+    for (int i = 0; i < AT_ONCE / 2; i++) v[i] = fetch(from, i);
+  }
   make_x(p, shared, image);
+  if (from) { // making x needs the registers
+#pragma unroll
+    for (int i = AT_ONCE / 2; i < AT_ONCE; i++) v[i] = fetch(from, i);
+  }
   __syncthreads();
   for (int turn = 0; row_at(turn) < units; turn++) {
+    const uint4 *next = row_at(turn + 1) < units ? row_from(p, turn + 1) : from;
     float sum = 0;
 #pragma unroll 1
     for (int step = 0; step < STEPS; step++) {
-      uint4 now[AT_ONCE];
-#pragma unroll
-      for (int i = 0; i < AT_ONCE; i++) now[i] = next[i];
-      if (step + 1 < STEPS)
-        fetch(p, turn, step + 1, next);
-      else if (row_at(turn + 1) < units)
-        fetch(p, turn + 1, 0, next);
+      const bool more = step + 1 < STEPS;
+      const uint4 *then = more ? from : next;
+      const int piece = more ? (step + 1) * AT_ONCE : 0;
 #pragma unroll
       for (int i = 0; i < AT_ONCE; i++) {
         const int group = (step * AT_ONCE + i) * 32 + lane;
-        if (group >= WIDTH / 8) break;
+        const u32 word[4] = {v[i].x, v[i].y, v[i].z, v[i].w};
+        v[i] = fetch(then, piece + i);
+        if (group >= WIDTH / 8) continue;
         const float4 a = ((const float4 *)image)[group], b = ((const float4 *)image)[GROUPS + group];
         const float x[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-        const u32 word[4] = {now[i].x, now[i].y, now[i].z, now[i].w};
 #pragma unroll
         for (int j = 0; j < 8; j++) sum = fmaf(weight_number(word[j >> 1], j & 1), x[j], sum);
       }
     }
+    from = next;
     sum = warp_sum(sum);
     int row;
     const int m = member_at(p, row_at(turn), 0, &row);

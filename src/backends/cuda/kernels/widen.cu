@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) widen_x(const __grid_constant_
     ((uint4 *)p.to)[i] = eight_halves(v);
   }
 }
-#if W_LAYOUT == 1
+#if W_LAYOUT == 1 && !defined(WIDEN_GENERIC)
 // A warp has a tile of 16 rows by 256: its lanes read as those of a product would, and write eight numbers at a time.
 extern "C" __global__ void __launch_bounds__(256) widen_w(const __grid_constant__ widen_params p) {
   GO();
@@ -45,12 +45,17 @@ extern "C" __global__ void __launch_bounds__(256) widen_w(const __grid_constant_
 #pragma unroll
       for (int j = 0; j < 4; j++) {
         const u32 factor = j & 1 ? f1 : f0, s = (j & 1 ? s1 : s0) >> 12 * (j >> 1);
-        const float d = half_bits((u16)factor) * (float)(s & 63), m = half_bits((u16)(factor >> 16)) * (float)(s >> 6 & 63);
-        float x[8];
+        // Two half bytes behind the exponent of 1024 are two halves, 1024 too large.
+        const float d = half_bits((u16)factor) * (float)(s & 63);
+        const float m = fmaf(1024.0f, d, half_bits((u16)(factor >> 16)) * (float)(s >> 6 & 63));
+        u32 pair[4];
 #pragma unroll
-        for (int e = 0; e < 8; e++) x[e] = fmaf(d, (float)(word[j] >> 4 * (e / 2 + 4 * (e & 1)) & 15), -m);
+        for (int e = 0; e < 4; e++) {
+          const u32 q = (word[j] >> 4 * e & 0x000f000f) | 0x64006400;
+          pair[e] = pack_half(fmaf(d, half_bits((u16)q), -m), fmaf(d, half_bits((u16)(q >> 16)), -m));
+        }
         const i64 row = panel * 16 + g + 8 * (j & 1);
-        if (row < p.rows) *(uint4 *)(p.to + row * p.k + at * 256 + 32 * (2 * c + (j >> 1)) + 8 * t) = eight_halves(x);
+        if (row < p.rows) *(uint4 *)(p.to + row * p.k + at * 256 + 32 * (2 * c + (j >> 1)) + 8 * t) = make_uint4(pair[0], pair[1], pair[2], pair[3]);
       }
     }
   }
@@ -62,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(256) widen_w(const __grid_constant_
   const i64 blocks = p.k / 32, all = (p.rows + 15) / 16 * 16 * blocks;
   WAIT();
   for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < all; i += gridDim.x * 256ll) {
-#if W_LAYOUT == 2 // neighbouring threads: the rows of a panel, whose words lie together
+#if W_LAYOUT // neighbouring threads: the rows of a panel, whose words lie together
     const i64 panel = i / (16 * blocks), rest = i - panel * 16 * blocks, row = panel * 16 + (rest & 15), b = rest >> 4;
     if (row >= p.rows) continue;
 #else
