@@ -82,7 +82,8 @@ static rung_status launch_row(const rung_cuda_step *step) {
     for (uint32_t i = 0; i < s->n_out; i++)
       p.base[s->n_in + i] = (uint64_t)(uintptr_t)step->run->operand[s->out + i].base;
   }
-  int64_t blocks = step->device->processors;
+  /* Tiles are on their way in shared memory, floats in registers: those take two blocks to keep the memory busy. */
+  int64_t blocks = own->tiled ? step->device->processors : 2 * (int64_t)step->device->processors;
   uint32_t shared = own->x_shared;
   if (own->tiled) {
     blocks *= (p.units + blocks * MOST_PANELS - 1) / (blocks * MOST_PANELS);

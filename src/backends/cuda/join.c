@@ -34,6 +34,8 @@ static rung_status take(const looking *l, const rung_step *step, const rung_cuda
 
 /* ---- rope of queries, rope of keys, append */
 
+enum { ROPE_HEADS = 8 }; /* of a block (kernels/kv.cu) */
+
 typedef struct rope_append_params {
   rung_cuda_append_params a;
   rung_cuda_operand q, y;
@@ -60,7 +62,8 @@ static rung_status launch_rope_append(const rung_cuda_step *step) {
                           .position_type = positions->type,
                           .factor_type = f ? f->type : 0};
   p.a.k = rung_cuda_operand_of(operand_of(step, k, 0));
-  return rung_cuda_emit(step, 0, p.a.rows, p.q.extent[1] + 2 * (int64_t)p.a.kv.kv_heads, 1, 64, 0, &p, sizeof p);
+  return rung_cuda_emit(step, 0, p.a.rows, (p.q.extent[1] + 2 * (int64_t)p.a.kv.kv_heads + ROPE_HEADS - 1) / ROPE_HEADS,
+                        1, 64, 0, &p, sizeof p);
 }
 
 /* The lines of the rope two steps before. */

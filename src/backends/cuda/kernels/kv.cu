@@ -11,18 +11,19 @@ struct rope_params {
 };
 #ifdef DIMS
 // A pair of a head turned in place: what both kernels below do.
-__device__ __forceinline__ void turn(const u8 *positions, int position_type, i64 at, const u8 *factors, int factor_type,
-                                     i64 factor_stride, int u, float *a, float *b) {
+__device__ __forceinline__ float2 turn_of(const u8 *positions, int position_type, i64 at, const u8 *factors, int factor_type,
+                                          i64 factor_stride, int u) {
   double angle = (double)load_int(positions, position_type, at) * turns[u];
   if (factors) angle /= load_double(factors, factor_type, u * factor_stride);
   angle -= 6.283185307179586477 * rint(angle * 0.15915494309189533577);
   float sine, cosine;
   sincosf((float)angle, &sine, &cosine);
-  sine *= MAGNITUDE;
-  cosine *= MAGNITUDE;
+  return make_float2(cosine * MAGNITUDE, sine * MAGNITUDE);
+}
+__device__ __forceinline__ void turn(float2 by, float *a, float *b) {
   const float x = *a, y = *b;
-  *a = x * cosine - y * sine;
-  *b = x * sine + y * cosine;
+  *a = x * by.x - y * by.y;
+  *b = x * by.y + y * by.x;
 }
 extern "C" __global__ void rope(const __grid_constant__ rope_params p) {
   GO();
@@ -40,7 +41,7 @@ extern "C" __global__ void rope(const __grid_constant__ rope_params p) {
     const i64 d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
     float a = load_float(p.x.base, p.x.type, from + d0 * p.x.stride[2]);
     float b = load_float(p.x.base, p.x.type, from + d1 * p.x.stride[2]);
-    turn(p.positions, p.position_type, row * p.position_stride, p.factors, p.factor_type, p.factor_stride, u, &a, &b);
+    turn(turn_of(p.positions, p.position_type, row * p.position_stride, p.factors, p.factor_type, p.factor_stride, u), &a, &b);
     store_float(p.y.base, p.y.type, to + d0 * p.y.stride[2], a);
     store_float(p.y.base, p.y.type, to + d1 * p.y.stride[2], b);
   }
@@ -109,41 +110,47 @@ struct rope_append_params {
   i64 position_stride, factor_stride;
   i32 position_type, factor_type;
 };
-extern "C" __global__ void rope_append(const __grid_constant__ rope_append_params p) {
-  GO();
-  WAIT();
-  const i64 row = blockIdx.x;
-  const int queries = (int)p.q.extent[1], heads = p.a.kv.kv_heads, which = blockIdx.y;
-  const bool query = which < queries, key = !query && which < queries + heads;
-  const int head = query ? which : key ? which - queries : which - queries - heads;
-  int at = 0;
-  u8 *block = 0;
-  if (!query) {
-    block = find_place(p.a, row, &at);
-    if (!block) return;
-  }
-  if (!query && !key) {
-    put_value(p.a, row, head, block, at);
-    return;
-  }
+#define ROPE_HEADS 8 // of a block
+__device__ __forceinline__ void turn_head(const rope_append_params &p, i64 row, int which, u8 *block, int at, int u, float2 by) {
+  const int queries = (int)p.q.extent[1];
+  const bool query = which < queries;
+  const int head = query ? which : which - queries;
   const i64 from = query ? row * p.q.stride[0] + head * p.q.stride[1] : row * p.a.k.stride[0] + head * p.a.k.stride[1];
   const i64 to = query ? row * p.y.stride[0] + head * p.y.stride[1] : key_at(p.a, head, at);
   const i64 from_step = query ? p.q.stride[2] : p.a.k.stride[2], to_step = query ? p.y.stride[2] : 1;
   const u8 *source = query ? p.q.base : p.a.k.base;
   u8 *target = query ? p.y.base : block;
   const int source_type = query ? p.q.type : p.a.k.type, target_type = query ? p.y.type : p.a.kv.type;
-  const int dim = query ? (int)p.q.extent[2] : p.a.kv.key_dim;
-  for (int u = threadIdx.x; u < dim - DIMS / 2; u += blockDim.x) {
-    if (u >= DIMS / 2) {
-      const i64 d = u + DIMS / 2;
-      store_float(target, target_type, to + d * to_step, load_float(source, source_type, from + d * from_step));
-      continue;
-    }
-    const i64 d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
-    float a = load_float(source, source_type, from + d0 * from_step), b = load_float(source, source_type, from + d1 * from_step);
-    turn(p.positions, p.position_type, row * p.position_stride, p.factors, p.factor_type, p.factor_stride, u, &a, &b);
-    store_float(target, target_type, to + d0 * to_step, a);
-    store_float(target, target_type, to + d1 * to_step, b);
+  if (u >= DIMS / 2) {
+    const i64 d = u + DIMS / 2;
+    store_float(target, target_type, to + d * to_step, load_float(source, source_type, from + d * from_step));
+    return;
   }
+  const i64 d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
+  float a = load_float(source, source_type, from + d0 * from_step), b = load_float(source, source_type, from + d1 * from_step);
+  turn(by, &a, &b);
+  store_float(target, target_type, to + d0 * to_step, a);
+  store_float(target, target_type, to + d1 * to_step, b);
+}
+// Queries and keys have heads of one width, so a pair's turn is the same for all heads of a row.
+extern "C" __global__ void rope_append(const __grid_constant__ rope_append_params p) {
+  GO();
+  WAIT();
+  const i64 row = blockIdx.x;
+  const int queries = (int)p.q.extent[1], heads = p.a.kv.kv_heads;
+  const int first = blockIdx.y * ROPE_HEADS, end = min(first + ROPE_HEADS, queries + 2 * heads);
+  int at = 0;
+  u8 *block = 0;
+  if (end > queries) block = find_place(p.a, row, &at);
+  const int dim = p.a.kv.key_dim;
+  for (int u = threadIdx.x; u < dim - DIMS / 2; u += blockDim.x) {
+    float2 by = make_float2(1, 0);
+    if (u < DIMS / 2)
+      by = turn_of(p.positions, p.position_type, row * p.position_stride, p.factors, p.factor_type, p.factor_stride, u);
+    for (int which = first; which < end && which < queries + heads; which++)
+      if (which < queries || block) turn_head(p, row, which, block, at, u, by);
+  }
+  if (block)
+    for (int which = max(first, queries + heads); which < end; which++) put_value(p.a, row, which - queries - heads, block, at);
 }
 #endif
