@@ -105,7 +105,6 @@ typedef struct rung_test_case {
    * values' range: "i32[9]{0,4}". attrs in the text form, "" for none. bodies: text of each body, or NULL. */
   const char *operands;
   const char *attrs;
-  bool levels; /* numbers are rounded to a few levels on the way: in float64 one may land on the next, so results differ */
 } rung_test_case;
 
 typedef struct rung_tolerance {

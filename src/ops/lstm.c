@@ -64,7 +64,7 @@ static const rung_test_case cases[] = {
     {"f32[2,1,1,132] f32[1,132,33]{-0.1,0.1} f32[1,1,33] f32[1,1,33]",
      "direction=reverse, initial=true, clip=0.5, input_forget=true"},
     {"f32[2,2,1,12] f32[1,12,3]{-0.1,0.1}", "activations=\"hard_sigmoid:0.3:0.4 softsign relu\""},
-    {"f32[4,2,2,36] f32[2,36,9]{-0.2,0.1}", "direction=bidirectional, levels=true", .levels = true},
+    {"f32[4,2,2,36] f32[2,36,9]{-0.2,0.1}", "direction=bidirectional, levels=true"},
     {"f32[0,2,1,12] f32[1,12,3]{-0.1,0.1}", ""},
     {"f32[2,0,1,12] f32[1,12,3]{-0.1,0.1}", ""},
     {0}};

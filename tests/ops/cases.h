@@ -20,7 +20,6 @@ typedef struct op_case {
   int n;
   operand_case operand[CASE_OPERANDS];
   const char *attrs;
-  bool levels; /* as the op states it */
 } op_case;
 
 static inline const char *read_extents(const char *at, operand_case *o) {
@@ -34,7 +33,7 @@ static inline const char *read_extents(const char *at, operand_case *o) {
 
 /* False if the text is malformed: an error in the op's own table. */
 static inline bool read_case(const rung_op *op, const rung_test_case *test, op_case *out) {
-  *out = (op_case){.op = op, .attrs = test->attrs, .levels = test->levels};
+  *out = (op_case){.op = op, .attrs = test->attrs};
   for (const char *at = test->operands; *at;) {
     if (out->n == CASE_OPERANDS) return false;
     operand_case *o = &out->operand[out->n++];

@@ -376,7 +376,7 @@ static void check_case(const op_case *c, bool stated) {
       check_smaller(c, operand);
       if (stated) {
         check_open(c, operand, &e, &b);
-        if (!c->levels) check_wide(c, operand, &e, &b);
+        check_wide(c, operand, &e, &b);
         check_gradient(c, operand);
         if (c->op->view) check_view(c, operand, &e, &b, 0), check_view(c, operand, &e, &b, 1);
         check_text(c, &b);
