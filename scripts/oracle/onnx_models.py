@@ -138,7 +138,8 @@ def compare_decoder(tool, path, feeds, label):
 
 # ---- every node by itself
 
-NODES_AT_ONCE = 60
+NODES_AT_ONCE = 15  # shapes that are inputs bind a symbol an axis
+LOOSER = {"DynamicQuantizeLSTM": 5e-3}  # a state that lies between two of 256 levels may go to either
 SKIPPED = ("Constant", "If", "Loop", "Shape", "Identity", "RandomNormalLike")  # nothing to compute, or bodies
 
 
@@ -204,7 +205,7 @@ def compare_nodes(tool, name, feeds):
             for node, value, file in out:
                 error = relative(found[file], values[value])
                 exact = not np.issubdtype(np.asarray(values[value]).dtype, np.floating)
-                if error is None or error > (0 if exact else BOUND):
+                if error is None or error > (0 if exact else LOOSER.get(operator, BOUND)):
                     off.append(node.name)
                 worst = max(worst, error or 0.0)
         print("%-10s %-26s %4d nodes, largest error over largest value %.1e%s" % (
