@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(256) widen_w(const __grid_constant_
     float v[32];
     load_32(p.from, blocks, p.first + row, b, v);
 #pragma unroll
-    for (int j = 0; j < 4; j++) 
+    for (int j = 0; j < 4; j++)
       ((uint4 *)(p.to + row * p.k + 32 * b))[j] =
           make_uint4(pack_half(v[8 * j], v[8 * j + 1]), pack_half(v[8 * j + 2], v[8 * j + 3]),
                      pack_half(v[8 * j + 4], v[8 * j + 5]), pack_half(v[8 * j + 6], v[8 * j + 7]));
