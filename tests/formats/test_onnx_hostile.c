@@ -260,7 +260,7 @@ static void test_functions_that_call_themselves(void) {
 static void test_functions_that_double(void) {
   maker m;
   rung_error error;
-  char name[16], next[8];
+  char name[16], next[16];
   make_begin(&m, 13);
   make_input(&m, "x", RUNG_TYPE_F32, "2");
   make_node(&m, "F0", "x", "y");
@@ -433,7 +433,7 @@ static void test_every_byte_flipped_and_run(void) {
     for (int bit = 0; bit < 9; bit++) {
       if (test_slow() && (at + (size_t)bit) % 3) continue;
       const uint8_t old = file.data[at];
-      file.data[at] = (uint8_t)(bit == 8 ? ~old : old ^ 1u << bit);
+      file.data[at] = (uint8_t)(bit == 8 ? 0xFFu ^ old : old ^ 1u << bit);
       try_and_run(&m, file.data, file.size);
       file.data[at] = old;
     }
