@@ -172,6 +172,7 @@ static rung_value unpacked(onnx_call *c, rung_value v, int64_t bits) {
   const rung_value_type t = *onnx_type(c, v);
   rung_value part[4];
   const int64_t parts = 8 / bits;
+  if (t.rank < 1) return v; /* refused before */
   rung_dim extent[RUNG_MAX_RANK];
   for (int i = 0; i < t.rank; i++) extent[i] = t.extent[i];
   for (int64_t i = 0; i < parts; i++) {
