@@ -363,7 +363,7 @@ void onnx_build_stft(onnx_call *c) {
   if (onnx_failed(c)) return;
   const rung_dim column[2] = {frames, one};
   rung_value at = onnx_reshape(c, onnx_arange(c, frames, RUNG_TYPE_I64), 2, column);
-  at = rung_build_mul(c->g, at, rung_build_scalar(c->g, RUNG_TYPE_I64, step));
+  at = rung_build_mul(c->g, at, rung_build_scalar(c->g, RUNG_TYPE_I64, (double)step));
   at = rung_build_add(c->g, at, onnx_arange(c, onnx_dim(c, size), RUNG_TYPE_I64));
   const rung_gather_attrs along = {1};
   rung_value y = onnx_op2(c, &rung_op_gather, x, at, &along);
