@@ -129,6 +129,8 @@ static division divide(const rung_product *p, const rung_product_kernel *kernel)
   if (each >= 20) want = (int64_t)(each < 80 ? each / 10 : 8) * threads;
   if (threads == 1 || want < 1) want = 1;
   d.row_parts = max64(1, ceil_div(d.blocks, RUNG_TASK_ROWS / kernel->tile_rows));
+  /* As many for every thread, so that each keeps to its rows from step to step. */
+  if (d.row_parts > 1) d.row_parts = min64(d.blocks, ceil_div(d.row_parts, threads) * threads);
   const int64_t given = d.row_parts * p->batches;
   d.column_parts = ceil_div(want, max64(given, 1));
   if (given % threads && d.column_parts > 1) d.column_parts = ceil_div(d.column_parts, threads) * threads;
