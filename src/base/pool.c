@@ -235,7 +235,7 @@ void rung_pool_run(rung_pool *pool, int max_threads, int64_t tasks, rung_task_fn
   s->tasks = tasks;
   s->grain = grain;
   s->end[1] = (tasks - 1) / grain + 1;
-  s->end[0] = (s->end[1] + 1) / 2;
+  s->end[0] = rung_pool_front(s->end[1]);
   /* The caller has taken the first chunk already. */
   const uint64_t front = (uint64_t)(NONE_LEFT + s->end[0] - 1), back = (uint64_t)(NONE_LEFT + s->end[1] - s->end[0]);
   atomic_exchange(&s->word, (uint64_t)most << MOST_SHIFT | back << RANGE_SHIFT | front);

@@ -103,6 +103,8 @@ static void enter_batch(rung_product *p, int64_t batch) {
   if (p->y_operand) p->y = p->y_operand->base + leading_bytes(p->y_operand, index, p->leading);
 }
 
+enum { MARK_BYTES = 64, SIDE_SHARED = 32 /* rows from which tasks of the same rows share their side values */ };
+
 /* ---- division */
 
 typedef struct division {
@@ -140,15 +142,31 @@ static division divide(const rung_product *p, const rung_product_kernel *kernel)
   return d;
 }
 
+/* Which range of rows a thread's side values are of: tasks go through the columns of a range one after another. */
+typedef struct side_mark {
+  int64_t rows; /* batch * row_parts + part; -1: none yet */
+} side_mark;
+
+static side_mark *mark_of(const rung_args *args, int thread) {
+  return (side_mark *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+}
+
+/* Few rows are not worth a line of every thread that the caller writes. */
+static bool shares_side(const rung_product *p, const rung_product_kernel *kernel, const division *d) {
+  return kernel->quantised && d->column_parts > 1 && p->m >= SIDE_SHARED;
+}
+
 int64_t rung_product_tasks(const rung_args *args, bool grouped, const rung_product_kernel *kernel) {
   rung_product p;
   rung_product_resolve(args, grouped, &p);
   if (!p.m || !p.n || !p.batches) return 1;
   const division d = divide(&p, kernel);
+  for (int thread = 0; shares_side(&p, kernel, &d) && thread < args->threads; thread++)
+    mark_of(args, thread)->rows = -1;
   return p.batches * d.row_parts * d.column_parts;
 }
 
-/* ---- scratch of a thread: side | copied rows of a | filled panels | results held back */
+/* ---- scratch of a thread: mark | side | copied rows of a | filled panels | results held back */
 
 typedef struct scratch {
   size_t side, rows, fill, results; /* bytes */
@@ -194,7 +212,7 @@ rung_dim rung_product_scratch(rung_dims *dims, const rung_match *match, const ru
     const rung_dim side = rung_dims_mul(dims, blocks, rung_dims_constant(dims, sizeof(rung_side)));
     bytes = rung_dims_add(dims, bytes, rung_dims_mul(dims, rows, side));
   }
-  return rung_dims_add(dims, bytes, rung_dims_constant(dims, fill + 4 * 64));
+  return rung_dims_add(dims, bytes, rung_dims_constant(dims, fill + MARK_BYTES + 4 * 64));
 }
 
 /* ---- a task */
@@ -211,6 +229,7 @@ typedef struct work {
   rung_side *side;
   float *copy, *fill, *results;
   int64_t strip_columns; /* 0: results go to y */
+  bool side_filled;
 } work;
 
 static int64_t block_start(const work *w, int64_t block) { return w->p->m * block / w->all; }
@@ -469,7 +488,7 @@ static void rows_outside(const work *w, int64_t panel, int64_t end, bool copied)
 static void run_work(work *w) {
   const rung_product *p = w->p;
   const bool copied = rows_need_copy(w), rows_first = !w->kernel->quantised && !w->kernel->fill;
-  if (w->kernel->quantised) fill_side(w);
+  if (w->kernel->quantised && !w->side_filled) fill_side(w);
   int64_t step = w->panel1 - w->panel0;
   if (w->strip_columns || rows_first)
     step = (w->strip_columns ? w->strip_columns : RUNG_STRIP_COLUMNS) / RUNG_PANEL * p->members;
@@ -482,6 +501,7 @@ static void run_work(work *w) {
 static void place_scratch(work *w, uint8_t *base) {
   const rung_product *p = w->p;
   size_t at = 0;
+  base += MARK_BYTES;
   w->side = (rung_side *)base;
   if (w->kernel->quantised) at += (size_t)(w->rows * (p->k / 32)) * sizeof(rung_side);
   at = (at + 63) & ~(size_t)63;
@@ -530,6 +550,12 @@ rung_status rung_product_run(const rung_args *args, bool grouped, const rung_pro
   if (p.strip.fn || p.members > 1 || p.y_operand->type != RUNG_TYPE_F32)
     w.strip_columns = p.members > 1 ? RUNG_STRIP_COLUMNS / 2 : RUNG_STRIP_COLUMNS;
   place_scratch(&w, (uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  if (shares_side(&p, kernel, &d)) {
+    side_mark *mark = mark_of(args, thread);
+    const int64_t rows = task / d.column_parts;
+    w.side_filled = mark->rows == rows;
+    mark->rows = rows;
+  }
   run_work(&w);
   return RUNG_OK;
 }
