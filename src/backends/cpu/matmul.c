@@ -229,8 +229,14 @@ typedef struct work {
   rung_side *side;
   float *copy, *fill, *results;
   int64_t strip_columns; /* 0: results go to y */
+  int64_t next_panel;    /* where this thread goes on; -1: elsewhere */
   bool side_filled;
 } work;
+
+/* Of the panels that the first block of rows to use them would wait for. */
+typedef struct next_panels {
+  int64_t panel, k0, lines; /* of the first panel; lines of each from k0 on; 0: nothing */
+} next_panels;
 
 static int64_t block_start(const work *w, int64_t block) { return w->p->m * block / w->all; }
 
@@ -318,9 +324,38 @@ static target target_of(const work *w, int64_t panel, int64_t first_panel) {
   return t;
 }
 
+/* What follows panels [panel, end) over k0 .. k0 + count, of chunks of k: more of k, the next panels, another task's. */
+static next_panels what_follows(const work *w, int64_t panel, int64_t end, int64_t k0, int64_t count, int64_t chunk) {
+  const int64_t k = w->p->k;
+  next_panels next = {.lines = 0};
+  if (w->kernel->fill || !w->p->packed) return next;
+  if (k0 + count < k)
+    next = (next_panels){panel, k0 + count, min64(chunk, k - k0 - count)};
+  else if (end < w->panel1)
+    next = (next_panels){end, 0, min64(chunk, k)};
+  else if (w->next_panel >= 0)
+    next = (next_panels){w->next_panel, 0, min64(chunk, k)};
+  next.lines = (int64_t)w->layout->panel_bytes(next.lines) / 64;
+  return next;
+}
+
+/* Blocks share what follows: block `at` of `blocks` asks for its part of it. */
+static void share_next(const work *w, const next_panels *next, int64_t panel, int64_t at, int64_t blocks,
+                       rung_tile *tile) {
+  const int64_t lines = (int64_t)w->layout->panel_bytes(tile->k) / 64;
+  tile->next[0] = NULL;
+  tile->next_shift = 0;
+  while (lines * blocks >> (tile->next_shift + 1) >= next->lines) tile->next_shift++;
+  const int64_t first = at * (lines >> tile->next_shift);
+  if (first >= next->lines) return;
+  const int64_t from = (int64_t)w->layout->panel_bytes(next->k0) + first * 64;
+  for (int i = 0; i < w->kernel->tile_panels; i++)
+    tile->next[i] = w->p->b + (uint64_t)(next->panel + panel + i) * w->panel_bytes + from;
+}
+
 /* Blocks [begin, end) of rows times the panels of a tile from `panel` on, over k0 .. k0 + k_count. */
 static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t k0, int64_t k_count, bool copied,
-                      int64_t begin, int64_t end) {
+                      int64_t begin, int64_t end, const next_panels *next) {
   const rung_product *p = w->p;
   const rung_product_kernel *kernel = w->kernel;
   const target to = target_of(w, panel, first_panel);
@@ -350,6 +385,7 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
       tile.a = (const uint8_t *)w->copy + row * tile.a_row;
     }
     tile.side = side;
+    if (next && next->lines) share_next(w, next, panel - first_panel, block - w->block0, w->blocks, &tile);
     for (int i = 0; i < kernel->tile_panels; i++) tile.c[i] = to.c[i] + row * to.c_row;
     kernel->tile(&tile);
     if (kernel->quantised) side += tile.rows * (p->k / 32);
@@ -455,7 +491,7 @@ static void panels_outside(const work *w, int64_t panel, int64_t end, bool copie
     const int64_t count = min64(chunk, p->k - k0);
     if (copied) copy_rows(w, k0, count);
     for (int64_t at = panel; at < end; at += w->kernel->tile_panels)
-      run_tiles(w, at, panel, k0, count, copied, w->block0, blocks);
+      run_tiles(w, at, panel, k0, count, copied, w->block0, blocks, NULL);
     k0 += count;
   } while (k0 < p->k);
   if (w->strip_columns) run_strips(w, panel, end, w->block0, blocks);
@@ -476,9 +512,10 @@ static void rows_outside(const work *w, int64_t panel, int64_t end, bool copied)
   do {
     const int64_t count = min64(chunk, p->k - k0);
     if (copied) copy_rows(w, k0, count);
+    const next_panels next = what_follows(w, panel, end, k0, count, chunk);
     for (int64_t block = w->block0; block < blocks; block++) {
       for (int64_t at = panel; at < end; at += w->kernel->tile_panels)
-        run_tiles(w, at, panel, k0, count, copied, block, block + 1);
+        run_tiles(w, at, panel, k0, count, copied, block, block + 1, &next);
       if (w->strip_columns && k0 + count == p->k) run_strips(w, panel, end, block, block + 1);
     }
     k0 += count;
@@ -525,7 +562,7 @@ static void set_panels(work *w, const rung_product *p, int64_t panel0, int64_t p
 void rung_product_panels(const rung_product *p, const rung_product_kernel *kernel, int64_t panel0, int64_t panel1,
                          void *space) {
   const int64_t blocks = ceil_div(p->m, kernel->tile_rows);
-  work w = {.p = p, .kernel = kernel, .all = blocks, .blocks = blocks, .rows = p->m};
+  work w = {.p = p, .kernel = kernel, .all = blocks, .blocks = blocks, .rows = p->m, .next_panel = -1};
   set_panels(&w, p, panel0, panel1);
   w.strip_columns = RUNG_STRIP_COLUMNS;
   place_scratch(&w, space);
@@ -540,13 +577,15 @@ rung_status rung_product_run(const rung_args *args, bool grouped, const rung_pro
   const division d = divide(&p, kernel);
   const int64_t column = task % d.column_parts, row = task / d.column_parts % d.row_parts;
   enter_batch(&p, task / d.column_parts / d.row_parts);
-  work w = {.p = &p, .kernel = kernel, .all = d.blocks};
+  work w = {.p = &p, .kernel = kernel, .all = d.blocks, .next_panel = -1};
   w.block0 = d.blocks * row / d.row_parts;
   w.blocks = d.blocks * (row + 1) / d.row_parts - w.block0;
   w.row0 = block_start(&w, w.block0);
   w.rows = block_start(&w, w.block0 + w.blocks) - w.row0;
   const int64_t last = min64(d.units * (column + 1) / d.column_parts * 2 * p.members, ceil_div(p.n, RUNG_PANEL));
   set_panels(&w, &p, d.units * column / d.column_parts * 2 * p.members, last);
+  if (task + 1 < p.batches * d.row_parts * d.column_parts)
+    w.next_panel = d.units * ((column + 1) % d.column_parts) / d.column_parts * 2 * p.members;
   if (p.strip.fn || p.members > 1 || p.y_operand->type != RUNG_TYPE_F32)
     w.strip_columns = p.members > 1 ? RUNG_STRIP_COLUMNS / 2 : RUNG_STRIP_COLUMNS;
   place_scratch(&w, (uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);

@@ -48,6 +48,10 @@ typedef struct rung_tile {
   bool first;                             /* sums start at zero, else at what c holds */
   bool fetches; /* the last tile that the panels serve: what comes behind them is fetched meanwhile */
   bool once;    /* the first one, too: they come from memory, not a cache */
+  /* f32 and pairs: of each panel, what comes after it and where this tile's share of it begins; NULL: nothing. A line is
+   * asked for at every 2^next_shift-th line that the tile reads. */
+  const uint8_t *next[RUNG_TILE_PANELS];
+  int next_shift;
 } rung_tile;
 
 /* What a tile needs to know of one block of quantised activations besides its levels. */
