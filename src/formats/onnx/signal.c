@@ -32,6 +32,8 @@ void onnx_build_window(onnx_call *c) {
 static double mel_of(double hertz) { return 2595 * log10(1 + hertz / 700); }
 static double hertz_of(double mel) { return 700 * (pow(10, mel / 2595) - 1); }
 
+enum { MOST_WEIGHTS = 1 << 22 }; /* 32 MB while they are made, from a few bytes of a file */
+
 /* Triangles over the bins of a spectrum; all sizes are known. */
 void onnx_build_mel_weights(onnx_call *c);
 void onnx_build_mel_weights(onnx_call *c) {
@@ -43,7 +45,7 @@ void onnx_build_mel_weights(onnx_call *c) {
       !onnx_constant_scalar(c, 4, &highest))
     return;
   if (!onnx_element_type(c, onnx_int(c, "output_datatype", 1), &type)) return;
-  if (bands < 1 || bands > 4096 || length < 1 || length > 1 << 20 || rate < 1) {
+  if (bands < 1 || length < 1 || rate < 1 || bands > MOST_WEIGHTS || length / 2 + 1 > MOST_WEIGHTS / bands) {
     onnx_refuse(c, RUNG_OUT_OF_RANGE, "%lld bands of %lld points", (long long)bands, (long long)length);
     return;
   }
