@@ -47,13 +47,16 @@ typedef struct rung_tuning {
   void (*device)(void *self, char out[RUNG_TUNE_TEXT]);
   /* Whom to ask from now on; before the first plan is prepared. `source` stays where it is. */
   void (*ask)(void *self, const rung_winner_source *source);
-  /* The index-th kernel of a plan that has candidates; false: there are no more. Kernels that do the same come once. */
-  bool (*at)(void *self, const rung_plan *plan, uint32_t index, rung_tunable *out);
+  /* Prepares a plan as for a program; `out_session` is what the calls below take. */
+  rung_status (*begin)(void *self, const rung_plan *plan, rung_error *error, void **out_session);
+  void (*end)(void *session);
+  /* The index-th kernel that has candidates; false: there are no more. Kernels that do the same come once. */
+  bool (*at)(void *session, uint32_t index, rung_tunable *out);
   /* What is done without a winner. */
   rung_candidate (*standard)(const rung_tunable *tunable, int64_t rows, int64_t keys);
   /* Memory and operands to try it with `rows` rows of one sequence over `keys` keys, its own rows among them. */
-  rung_status (*open)(void *self, const rung_plan *plan, const rung_tunable *tunable, int64_t rows, int64_t keys,
-                      rung_error *error, rung_bench *out);
+  rung_status (*open)(void *session, const rung_tunable *tunable, int64_t rows, int64_t keys, rung_error *error,
+                      rung_bench *out);
 } rung_tuning;
 
 #endif

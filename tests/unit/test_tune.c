@@ -210,9 +210,20 @@ static void fake_ask(void *self, const rung_winner_source *source) {
   (void)self;
   asked = source;
 }
-static bool fake_at(void *self, const rung_plan *plan, uint32_t index, rung_tunable *out) {
+static int sessions;
+static rung_status fake_begin(void *self, const rung_plan *plan, rung_error *e, void **out_session) {
+  (void)self, (void)plan, (void)e;
+  sessions++;
+  *out_session = &kernels;
+  return RUNG_OK;
+}
+static void fake_end(void *session) {
+  (void)session;
+  sessions--;
+}
+static bool fake_at(void *session, uint32_t index, rung_tunable *out) {
   static const char *const names[] = {"one", "two"};
-  (void)self, (void)plan;
+  (void)session;
   if (index >= 2) return false;
   *out = (rung_tunable){.space = space, .least_rows = 1, .most_rows = index ? 1 : most_rows, .step = index};
   snprintf(out->signature, sizeof out->signature, "%s", names[index]);
@@ -224,16 +235,16 @@ static rung_candidate fake_standard(const rung_tunable *tunable, int64_t rows, i
   if (rung_default_stages(rows, keys) == 1) c.splits = 1, c.keys = 64, c.stages = 1;
   return c;
 }
-static rung_status fake_open(void *self, const rung_plan *plan, const rung_tunable *tunable, int64_t rows, int64_t keys,
-                             rung_error *e, rung_bench *out) {
-  (void)self, (void)plan, (void)tunable, (void)e;
+static rung_status fake_open(void *session, const rung_tunable *tunable, int64_t rows, int64_t keys, rung_error *e,
+                             rung_bench *out) {
+  (void)session, (void)tunable, (void)e;
   kernels.opened++;
   kernels.rows = rows;
   kernels.keys = keys;
   *out = bench_of(&kernels);
   return RUNG_OK;
 }
-static const rung_tuning fake_tuning = {fake_device, fake_ask, fake_at, fake_standard, fake_open};
+static const rung_tuning fake_tuning = {fake_device, fake_ask, fake_begin, fake_end, fake_at, fake_standard, fake_open};
 static rung_backend fake_backend;
 
 static const char graph_text[] =
@@ -417,6 +428,7 @@ static void test_refusals(void) {
   kernels.failing = RUNG_SYSTEM;
   CHECK_STATUS(rung_tune(w.template_, NULL, 0, NULL, &error, NULL), RUNG_SYSTEM);
   CHECK_EQ_I64(kernels.opened, kernels.closed);
+  CHECK_EQ_I64(sessions, 0);
   CHECK(strstr(error.message, "one") && strstr(error.message, "the device is gone"));
   world_close(&w);
 }
@@ -462,6 +474,7 @@ static void fail_nth(rung_fault kind, rung_status want) {
     const rung_status status = rung_tune(w.template_, NULL, 0, &o, &w.error, NULL);
     rung_host_set_fault(w.host, NULL, NULL);
     CHECK_EQ_I64(kernels.opened, kernels.closed);
+    CHECK_EQ_I64(sessions, 0);
     if (f.hit) CHECK_STATUS(status, want);
     if (f.hit) CHECK(w.error.message[0] != 0);
     if (!f.hit) CHECK_OK(status);

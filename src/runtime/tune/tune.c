@@ -32,7 +32,7 @@ static double bound_of(rung_tune_profile profile) {
 
 typedef struct tuning {
   rung_device *device;
-  const rung_plan *plan;
+  void *session; /* of the backend */
   const rung_tune_options *options;
   rung_error *error;
   rung_tune_report *report;
@@ -66,7 +66,7 @@ static rung_status tune_size(const tuning *t, const rung_tunable *kernel, rung_w
   }
   rung_bench bench;
   rung_measured measured;
-  RUNG_TRY(ways->open(t->device->self, t->plan, kernel, rows, keys, t->error, &bench));
+  RUNG_TRY(ways->open(t->session, kernel, rows, keys, t->error, &bench));
   const rung_candidate standard = ways->standard(kernel, rows, keys);
   const rung_status status =
       rung_measure(t->device->host, &bench, &kernel->space, &standard, &how, t->error, &measured);
@@ -93,7 +93,7 @@ static rung_status tune_kernel(const tuning *t, const rung_tunable *kernel) {
 static rung_status tune_plan(const tuning *t) {
   rung_tunable kernel;
   rung_status failed = RUNG_OK;
-  for (uint32_t i = 0; t->device->backend->tuning->at(t->device->self, t->plan, i, &kernel); i++) {
+  for (uint32_t i = 0; t->device->backend->tuning->at(t->session, i, &kernel); i++) {
     const rung_status status = tune_kernel(t, &kernel);
     if (status == RUNG_IO)
       failed = status;
@@ -125,10 +125,15 @@ rung_status rung_tune(rung_template *t, const rung_binding *ceiling, size_t coun
   if (t->device->tables) {
     if (rung_tables_policy(t->device->tables)->profile == RUNG_TUNE_DETERMINISTIC)
       return rung_fail(error, RUNG_INVALID_ARGUMENT, "tune: the profile deterministic takes no winners");
+    const rung_tuning *ways = t->device->backend->tuning;
+    tuning all = {.device = t->device, .options = &o, .error = error, .report = &report};
     rung_plan *plan;
     RUNG_TRY(rung_template_plan(t, ceiling, count, error, &plan));
-    const tuning all = {.device = t->device, .plan = plan, .options = &o, .error = error, .report = &report};
-    status = tune_plan(&all);
+    status = ways->begin(t->device->self, plan, error, &all.session);
+    if (!status) {
+      status = tune_plan(&all);
+      ways->end(all.session);
+    }
     rung_plan_destroy(plan);
   }
   if (out_report) *out_report = report;
