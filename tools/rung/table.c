@@ -80,12 +80,13 @@ const cli_command cli_commands[CLI_COMMANDS] = {
                      "rung compile -m net.rung -o net.compiled.rung --ceiling rows=512\n"
                      "rung compile -m model.gguf -o model.rung --pack --ubatch 64\n"
                      "rung run model.rung -i ids=ids.npy -i offsets=offsets.npy"},
-    [CLI_TUNE] = {"tune", "measures the kernels of a model that can be done in several ways, and keeps the best",
-                  "Decode attention of the cuda device has candidates; what is fastest of those that are near enough to\n"
-                  "the reference is kept in a folder. Later starts that are told the folder by RUNG_TUNE take it from there.\n"
-                  "Nothing is measured at any other time. On other devices there is nothing to measure.",
-                  "rung tune -m model.gguf --device cuda --dir ~/.cache/rung/winners\n"
-                  "RUNG_TUNE=~/.cache/rung/winners rung generate -m model.gguf --device cuda -p Hello"},
+    [CLI_TUNE] =
+        {"tune", "measures the kernels of a model that can be done in several ways, and keeps the best",
+         "Decode attention of the cuda device has candidates; what is fastest of those that are near enough to\n"
+         "the reference is kept in a folder. Later starts that are told the folder by RUNG_TUNE take it from there.\n"
+         "Nothing is measured at any other time. On other devices there is nothing to measure.",
+         "rung tune -m model.gguf --device cuda --dir ~/.cache/rung/winners\n"
+         "RUNG_TUNE=~/.cache/rung/winners rung generate -m model.gguf --device cuda -p Hello"},
     [CLI_QUANTIZE] = {"quantize", "writes a quantised GGUF", NULL, NULL},
     [CLI_CONVERT] = {"convert", "safetensors folder to GGUF", NULL, NULL},
     [CLI_GRAPH] = {"graph", "the graph as text or as a picture",
@@ -119,8 +120,8 @@ enum {
   PERPLEXITY = BIT(PERPLEXITY),
   CHAT = BIT(CHAT),
   TUNE = BIT(TUNE),
-  SPEAKS = GENERATE | CHAT,                                                  /* choose tokens */
-  TEXTS = GENERATE | LOGITS,                                                 /* read a prompt */
+  SPEAKS = GENERATE | CHAT,                                                         /* choose tokens */
+  TEXTS = GENERATE | LOGITS,                                                        /* read a prompt */
   MODELS = SPEAKS | LOGITS | PERPLEXITY | INSPECT | BENCH | COMPILE | GRAPH | TUNE, /* compile a language model */
   GRAPHS = MODELS | RUNS | EMBED,
   OPENS = GRAPHS | TOKENIZE,
