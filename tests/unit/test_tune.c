@@ -3,6 +3,7 @@
  * test sets, what they compute by a distance. And rung_tune over a backend of such kernels. */
 #define _GNU_SOURCE
 #include <math.h>
+#include <rung/cache.h>
 #include <unistd.h>
 
 #include "backends/cpu/cpu.h"
@@ -408,6 +409,33 @@ static void test_when(void) {
   }
 }
 
+/* A ladder that is warmed tunes the sizes of its rungs if the policy says so; one that climbs by a run never does. */
+static void test_ladder(void) {
+  for (int warm = 0; warm < 2; warm++) {
+    world w;
+    rung_tune_policy policy = rung_tune_policy_default();
+    policy.warm = warm;
+    kernels = make_fake(more_splits_faster, exact);
+    CHECK(open_world(&w, &policy));
+    rung_build build = rung_build_default();
+    build.template_ = w.template_;
+    rung_ladder_options o = rung_ladder_options_default();
+    o.symbol = "n";
+    const rung_range ranges[] = {{1, 9}, {9, 33}};
+    rung_ladder *ladder = NULL;
+    rung_program *program = NULL;
+    CHECK_OK(rung_ladder_create(w.device, &build, ranges, 2, &o, &error, &ladder));
+    CHECK_OK(rung_ladder_get(ladder, 20, &error, &program));
+    CHECK_EQ_I64(kernels.opened, 0);
+    rung_program_release(program);
+    const size_t first = 0;
+    CHECK_OK(rung_ladder_warm(ladder, &first, 1, &error));
+    CHECK_EQ_I64(kernels.opened, warm ? 6 : 0);
+    rung_ladder_destroy(ladder);
+    world_close(&w);
+  }
+}
+
 static void test_refusals(void) {
   world w;
   rung_tune_policy policy = rung_tune_policy_default();
@@ -536,6 +564,7 @@ int main(void) {
   RUN(test_deterministic);
   RUN(test_profiles);
   RUN(test_when);
+  RUN(test_ladder);
   RUN(test_refusals);
   RUN(test_no_folder);
   RUN(test_tune_allocations_fail);
