@@ -24,6 +24,19 @@ static rung_winner_list read(const char *text, size_t length) {
   return list;
 }
 
+/* A candidate that was read is in the space of its own type and width just when the space lists it. */
+static void look_up(const rung_winner *row) {
+  static rung_candidate all[RUNG_CANDIDATES];
+  const rung_candidate_space space = {row->candidate.kv, row->candidate.head, 32, true, 512, 64, 64};
+  const size_t n = rung_candidates(&space, all, RUNG_CANDIDATES);
+  bool listed = false;
+  for (size_t i = 0; i < n; i++) listed = listed || rung_candidate_equal(&all[i], &row->candidate);
+  if (listed != rung_candidate_in(&space, &row->candidate)) abort();
+  const uint16_t bucket = rung_tune_bucket(row->bucket);
+  if (bucket < RUNG_TUNE_BUCKETS - 1 && row->bucket > rung_tune_bucket_rows(bucket)) abort();
+  if (rung_default_stages(row->bucket, row->tick) == 1 && row->bucket <= 8) abort();
+}
+
 static void check(const char *text, size_t length) {
   rung_winner_list list = read(text, length);
   rung_text out;
@@ -32,6 +45,7 @@ static void check(const char *text, size_t length) {
   if (rung_text_status(&out, NULL)) abort();
   rung_winner_list again = read(out.data, out.length);
   rung_text_finish(&out);
+  if (list.rows) look_up(&list.row[0]);
   if (again.rows != list.rows || again.clock > list.clock) abort();
   for (size_t i = 0; i < list.rows; i++)
     if (again.row[i].bucket != list.row[i].bucket || again.row[i].tick != list.row[i].tick ||
