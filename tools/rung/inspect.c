@@ -65,9 +65,11 @@ int cli_show_compiled(const cli_inspection *i, const cli_compiled *c) {
     if (!status) show_text(i, "plan", text, bytes);
   }
   if (status) return cli_fail(i->session, CLI_ON_RUN, status, NULL);
+  int code = CLI_OK;
   if (o->kernels) cli_show_kernels(i, c->program);
+  if (o->kernels) code = cli_show_winners(i);
   if (o->memory_report) show_memory(i, &c->memory);
-  return CLI_OK;
+  return code;
 }
 
 /* ---- language models */

@@ -29,5 +29,6 @@ typedef struct cli_compiled {
 int cli_show_compiled(const cli_inspection *i, const cli_compiled *compiled);
 void cli_show_manifest(cli_json *json, const rung_compiled *compiled); /* json NULL: plain text */
 void cli_show_kernels(const cli_inspection *i, const rung_program *program);
+int cli_show_winners(const cli_inspection *i); /* that programs of the device have asked for (tune.c) */
 
 #endif
