@@ -311,8 +311,8 @@ static target target_of(const work *w, int64_t panel, int64_t first_panel) {
   if (w->strip_columns) {
     t.c_row = w->strip_columns;
     for (int i = 0; i < count; i++) {
-      const int64_t at = panel + i - first_panel;
-      t.c[i] = w->results + at % p->members * w->rows * t.c_row + at / p->members * RUNG_PANEL;
+      const uint32_t at = (uint32_t)(panel + i - first_panel), members = (uint32_t)p->members; /* short divisions */
+      t.c[i] = w->results + (int64_t)(at % members) * w->rows * t.c_row + at / members * RUNG_PANEL;
     }
     return t;
   }
