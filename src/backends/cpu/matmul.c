@@ -359,7 +359,7 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
   const rung_product *p = w->p;
   const rung_product_kernel *kernel = w->kernel;
   const target to = target_of(w, panel, first_panel);
-  rung_tile tile = {.k = k_count, .first = k0 == 0, .once = w->blocks == 1, .c_row = to.c_row};
+  rung_tile tile = {.k = k_count, .first = k0 == 0, .turns = (int)w->blocks, .c_row = to.c_row};
   const int64_t left = w->panel1 - panel;
   tile.panels = left < kernel->tile_panels ? (int)left : kernel->tile_panels;
   for (int i = 0; i < kernel->tile_panels; i++) {
@@ -377,7 +377,7 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
     const int64_t first = block_start(w, block);
     const int64_t row = first - w->row0;
     tile.rows = (int)(block_start(w, block + 1) - first);
-    tile.fetches = block + 1 == end;
+    tile.turn = (int)(block - w->block0);
     tile.a = p->a + first * p->a_row + k0 * p->a_k;
     tile.a_row = p->a_row;
     if (copied) {
