@@ -122,14 +122,16 @@ typedef struct pair {
 } pair;
 static pair take_pairs(rung_graph *g, rung_value x, int64_t channels, bool half) {
   const int64_t n = channels / 2;
-  return half ? (pair){part(g, x, 0, n, 1), part(g, x, n, n, 1)} : (pair){part(g, x, 0, n, 2), part(g, x, 1, n, 2)};
+  const rung_value a = part(g, x, 0, n, half ? 1 : 2), b = part(g, x, half ? n : 1, n, half ? 1 : 2);
+  return (pair){a, b};
 }
 static rung_value join_pairs(rung_graph *g, pair p, bool half) {
   const int rank = rung_build_type(g, p.a)->rank;
-  if (half) return rung_build_concat(g, (const rung_value[]){p.a, p.b}, 2, rank - 1);
+  rung_value both[2] = {p.a, p.b};
+  if (half) return rung_build_concat(g, both, 2, rank - 1);
   rung_value_type type = *rung_build_type(g, p.a);
   if (rank == 0) return p.a; /* something failed before */
-  const rung_value both[2] = {rung_build_unsqueeze(g, p.a, rank), rung_build_unsqueeze(g, p.b, rank)};
+  for (int i = 0; i < 2; i++) both[i] = rung_build_unsqueeze(g, both[i], rank);
   type.extent[rank - 1] = rung_dims_mul(g->dims, type.extent[rank - 1], rung_dims_constant(g->dims, 2));
   return rung_build_reshape(g, rung_build_concat(g, both, 2, rank), rank, type.extent);
 }
@@ -146,10 +148,12 @@ static void decompose(rung_graph *g, const rung_node *node, const rung_value *in
   rung_value y;
   if (channel) {
     const rung_value whole = turned == width ? in[0] : part(g, in[0], 0, turned, 1);
-    y = rung_build_add(g, rung_build_mul(g, whole, in[1]), rung_build_mul(g, quarter(g, x, half), in[2]));
+    const rung_value straight = rung_build_mul(g, whole, in[1]), across = rung_build_mul(g, quarter(g, x, half), in[2]);
+    y = rung_build_add(g, straight, across);
   } else {
-    const pair p = {rung_build_sub(g, rung_build_mul(g, x.a, in[1]), rung_build_mul(g, x.b, in[2])),
-                    rung_build_add(g, rung_build_mul(g, x.b, in[1]), rung_build_mul(g, x.a, in[2]))};
+    const rung_value ac = rung_build_mul(g, x.a, in[1]), bs = rung_build_mul(g, x.b, in[2]);
+    const rung_value bc = rung_build_mul(g, x.b, in[1]), as = rung_build_mul(g, x.a, in[2]);
+    const pair p = {.a = rung_build_sub(g, ac, bs), .b = rung_build_add(g, bc, as)};
     y = join_pairs(g, p, half);
   }
   if (turned != width) {
@@ -175,8 +179,10 @@ static void gradient(rung_graph *g, const rung_node *node, const rung_value *in,
     of_cosine = rung_build_mul(g, whole, part(g, in[0], 0, turned, 1));
     of_sine = rung_build_mul(g, whole, quarter(g, x, half));
   } else {
-    of_cosine = rung_build_add(g, rung_build_mul(g, d.a, x.a), rung_build_mul(g, d.b, x.b));
-    of_sine = rung_build_sub(g, rung_build_mul(g, d.b, x.a), rung_build_mul(g, d.a, x.b));
+    const rung_value aa = rung_build_mul(g, d.a, x.a), bb = rung_build_mul(g, d.b, x.b);
+    const rung_value ba = rung_build_mul(g, d.b, x.a), ab = rung_build_mul(g, d.a, x.b);
+    of_cosine = rung_build_add(g, aa, bb);
+    of_sine = rung_build_sub(g, ba, ab);
   }
   const rung_value operand[3] = {gy[0], in[1], rung_build_neg(g, sine)};
   out_gx[0] = rung_graph_op(g, &rung_op_rotate, operand, 3, attrs);
