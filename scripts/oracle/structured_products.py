@@ -239,8 +239,8 @@ def rotate_cases():
     for name, types, options, status, why in [
             ("odd", ["f32[3,8]", "f32[3,5]", "f32[3,5]"], "table=channel", "SHAPE_MISMATCH", "turn no pairs of 8 channels"),
             ("wide", ["f32[3,8]", "f32[3,5]", "f32[3,5]"], "table=pair", "SHAPE_MISMATCH", "turn no pairs of 8 channels"),
-            ("rows", ["f32[3,8]", "f32[2,4]", "f32[2,4]"], "mode=half", "SHAPE_MISMATCH", "the extents of x and cosine"),
-            ("apart", ["f32[3,8]", "f32[3,4]", "f32[1,4]"], "mode=half", "SHAPE_MISMATCH", "rotate(x f32[3,8]"),
+            ("rows", ["f32[3,8]", "f32[2,4]", "f32[2,4]"], "mode=half", "SHAPE_MISMATCH", "the extents of x and a table"),
+            ("apart", ["f32[3,8]", "f32[3,4]", "f32[3,3]"], "mode=half", "SHAPE_MISMATCH", "4 and 3 numbers"),
             ("rank", ["f32[3,8]", "f32[1,3,4]", "f32[1,3,4]"], "mode=half", "SHAPE_MISMATCH", "rotate(x f32[3,8]"),
             ("type", ["f32[3,8]", "f16[3,4]", "f16[3,4]"], "mode=half", "TYPE_MISMATCH", "rotate(x f32[3,8]")]:
         c = Case("refuses_rotate_" + name)

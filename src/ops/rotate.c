@@ -17,27 +17,34 @@ static const rung_attr attributes[] = {
     {0}};
 #undef FIELD
 
+/* A table's leading axes repeat, or are those of x. */
+static rung_status infer_table(rung_infer *infer, uint32_t i, int64_t *out_n) {
+  const rung_value_type *x = &infer->in[0], *t = &infer->in[i];
+  RUNG_TRY(rung_infer_same_type(infer, i, 0));
+  RUNG_TRY(rung_infer_ranks(infer, i, 1, x->rank));
+  RUNG_TRY(rung_infer_constant(infer, t->extent[t->rank - 1], "the last axis of a table", out_n));
+  for (int axis = 0; axis < t->rank - 1; axis++) {
+    if (!rung_dim_is(infer->dims, t->extent[axis], 1))
+      RUNG_TRY(rung_infer_agree(infer, x->extent[x->rank - t->rank + axis], t->extent[axis],
+                                "the extents of x and a table"));
+  }
+  return RUNG_OK;
+}
+
 static rung_status infer(rung_infer *infer) {
   const rung_rotate_attrs *attrs = (const rung_rotate_attrs *)infer->attrs;
-  const rung_value_type *x = &infer->in[0], *cosine = &infer->in[1];
+  const rung_value_type *x = &infer->in[0];
   RUNG_TRY(rung_infer_classes(infer, RUNG_TAKES_FLOAT));
-  RUNG_TRY(rung_infer_same_type(infer, 1, 0));
-  RUNG_TRY(rung_infer_same_type(infer, 2, 0));
   RUNG_TRY(rung_infer_ranks(infer, 0, 1, RUNG_MAX_RANK - 1)); /* its parts put an axis of pairs behind */
-  RUNG_TRY(rung_infer_ranks(infer, 1, 1, x->rank));
-  RUNG_TRY(rung_infer_same_shape(infer, 2, 1));
-  int64_t width, n;
+  int64_t width, n, sines;
   RUNG_TRY(rung_infer_constant(infer, x->extent[x->rank - 1], "the last axis of x", &width));
-  RUNG_TRY(rung_infer_constant(infer, cosine->extent[cosine->rank - 1], "the last axis of cosine", &n));
+  RUNG_TRY(infer_table(infer, 1, &n));
+  RUNG_TRY(infer_table(infer, 2, &sines));
   const bool channel = attrs->table == RUNG_ROTATE_CHANNEL;
-  if (channel ? n % 2 || n > width : n > width / 2)
-    return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH, "%lld numbers, one a %s, turn no pairs of %lld channels",
-                             (long long)n, tables[attrs->table], (long long)width);
-  for (int axis = 0; axis < cosine->rank - 1; axis++) {
-    const rung_dim have = cosine->extent[axis];
-    if (!rung_dim_is(infer->dims, have, 1))
-      RUNG_TRY(rung_infer_agree(infer, x->extent[x->rank - cosine->rank + axis], have, "the extents of x and cosine"));
-  }
+  if (n != sines || (channel ? n % 2 || n > width : n > width / 2))
+    return rung_infer_refuse(infer, RUNG_SHAPE_MISMATCH,
+                             "%lld and %lld numbers, one a %s, turn no pairs of %lld channels", (long long)n,
+                             (long long)sines, tables[attrs->table], (long long)width);
   infer->out[0] = rung_value_type_like(x, x->type);
   return RUNG_OK;
 }
@@ -204,6 +211,7 @@ static const rung_test_case cases[] = {{"f32[2,3,5,64] f32[5,32] f32[5,32]", ""}
                                        {"f16[3,5,50] f16[5,40] f16[5,40]", "table=channel"},
                                        {"bf16[3,5,32] bf16[5,16] bf16[5,16]", ""},
                                        {"bf16[3,1,37] bf16[3,1,18] bf16[3,1,18]", "mode=adjacent, table=channel"},
+                                       {"f32[2,3,5,24] f32[5,12] f32[2,1,1,12]", ""},
                                        {"f32[0,4,8] f32[4,4] f32[4,4]", ""},
                                        {"f32[3,8] f32[0] f32[0]", ""},
                                        {"f32[3,0] f32[3,0] f32[3,0]", "table=channel"},
