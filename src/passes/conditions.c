@@ -107,14 +107,15 @@ static bool halves(const rung_found *f) {
   return n && is_part(f, "a", x, 0, n, 1) && is_part(f, "b", x, n, n, 1) && joins_last(f);
 }
 
-/* `name` is the `which`-th of each pair of x: a slice of steps of 2, or taken out of %w, which is x in pairs. */
+/* `name` is the `which`-th of each pair of x: a slice of steps of 2, or taken out of %w, which is x in pairs. Where there
+ * is none, `cut` has been taken at once. */
 static bool is_one_of_pairs(const rung_found *f, const char *name, const char *cut, const rung_value_type *x,
                             int which) {
   const int64_t n = pairs_of(f, x);
   const rung_node *node = node_of(f, name);
-  if (node->op == &rung_op_slice) return is_part(f, name, x, which, n, 2);
-  if (!has_extents(f, "w", x, n, 2) || !has_extents(f, name, x, n, 0)) return false;
-  if (node->op == &rung_op_gather) { /* of index `which`, says the row */
+  if (node && node->op == &rung_op_slice) return is_part(f, name, x, which, n, 2);
+  if (!has_extents(f, "w", x, n, 2) || (node && !has_extents(f, name, x, n, 0))) return false;
+  if (node && node->op == &rung_op_gather) { /* of index `which`, says the row */
     const int64_t axis = ((const rung_gather_attrs *)node->attrs)->axis;
     return axis == -1 || axis == x->rank;
   }
@@ -126,9 +127,10 @@ static bool is_one_of_pairs(const rung_found *f, const char *name, const char *c
 static bool neighbours(const rung_found *f) {
   const rung_value_type *x = turning(f);
   const int64_t n = pairs_of(f, x);
-  return n && is_one_of_pairs(f, "a", "a2", x, 0) && is_one_of_pairs(f, "b", "b2", x, 1) &&
-         has_extents(f, "p", x, n, 1) && has_extents(f, "q", x, n, 1) && joins_last(f) &&
-         has_extents(f, "r", x, 2 * n, 0) && (!value_of(f, "h") || has_extents(f, "h", x, 2 * n, 0));
+  return n && is_one_of_pairs(f, "a", value_of(f, "a") ? "a2" : "q", x, 0) &&
+         is_one_of_pairs(f, "b", value_of(f, "b") ? "b2" : "m", x, 1) && has_extents(f, "p", x, n, 1) &&
+         has_extents(f, "q", x, n, 1) && joins_last(f) && has_extents(f, "r", x, 2 * n, 0) &&
+         (!value_of(f, "h") || has_extents(f, "h", x, 2 * n, 0));
 }
 
 /* %a and %b are the beginning and the rest of ?x along its last axis. */
