@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows for keys and values: rope, append, attention over a state. */
+ * Rows for keys and values: rope and rotate, append, attention over a state. */
 #include <math.h>
 #include <stdio.h>
 
@@ -74,6 +74,49 @@ static rung_status launch_rope(const rung_cuda_step *step) {
                          .factor_type = factors ? args->in[2].type : 0};
   const int64_t dims = attrs->dims ? attrs->dims : x->extent[2];
   const int64_t count = x->extent[0] * x->extent[1] * (x->extent[2] - dims / 2);
+  return rung_cuda_emit(step, 0, rung_cuda_blocks(count, 128, (int64_t)step->device->processors * 32), 1, 1, 128, 0, &p,
+                        sizeof p);
+}
+
+/* ---- rotate */
+
+static bool fits_rotate(const rung_match *match, char *why) {
+  return are_floats(match, 0, 3) || refuse(why, "operands are not f32, f16 or bf16");
+}
+
+typedef struct rotate_params {
+  rung_cuda_operand x, y, cosine, sine;
+  int64_t rows, pairs;
+  int32_t half, channel;
+} rotate_params;
+
+/* A table with an axis for each of x's: no stride where it repeats. */
+static rung_cuda_operand table_like(const rung_operand *table, const rung_operand *x) {
+  rung_cuda_operand out = rung_cuda_operand_of(x);
+  out.base = address(table);
+  out.type = table->type;
+  for (int a = 0; a < x->rank; a++) {
+    const int from = a - (x->rank - table->rank);
+    out.stride[a] = from < 0 || (a < x->rank - 1 && table->extent[from] == 1) ? 0 : table->stride[from];
+  }
+  return out;
+}
+
+static rung_status launch_rotate(const rung_cuda_step *step) {
+  const rung_args *args = step->args;
+  const rung_rotate_attrs *attrs = args->attrs;
+  const rung_operand *x = &args->in[0];
+  rotate_params p = {.x = rung_cuda_operand_of(x),
+                     .y = rung_cuda_operand_of(&args->out[0]),
+                     .cosine = table_like(&args->in[1], x),
+                     .sine = table_like(&args->in[2], x),
+                     .rows = 1,
+                     .pairs = args->in[1].extent[args->in[1].rank - 1],
+                     .half = attrs->mode == RUNG_ROPE_HALF,
+                     .channel = attrs->table == RUNG_ROTATE_CHANNEL};
+  if (p.channel) p.pairs /= 2;
+  for (int a = 0; a < x->rank - 1; a++) p.rows *= x->extent[a];
+  const int64_t count = p.rows * (x->extent[x->rank - 1] - p.pairs);
   return rung_cuda_emit(step, 0, rung_cuda_blocks(count, 128, (int64_t)step->device->processors * 32), 1, 1, 128, 0, &p,
                         sizeof p);
 }
@@ -338,6 +381,7 @@ static rung_status launch_attend(const rung_cuda_step *step) {
 
 static const rung_cuda_kernel rows[] = {
     ROW("rope_pairs", rope, "kv", fits_rope, NULL, rung_cuda_prepare_rope, launch_rope, "rope"),
+    ROW("rotate_pairs", rotate, "kv", fits_rotate, NULL, NULL, launch_rotate, "rotate"),
     ROW("append_rows", append, "kv", fits_append, NULL, NULL, launch_append, "append"),
     ROW("attend_rows", attention_kv, "attend", fits_attend, rung_cuda_attend_scratch, rung_cuda_prepare_attend_rows,
         launch_attend, "attend", "attend_split"),
