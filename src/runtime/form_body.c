@@ -212,8 +212,10 @@ static const uint8_t *slice_row(void *self, int64_t r) {
   return g->slice + (size_t)(r - g->first) * (size_t)g->parts.k * g->unit;
 }
 
+/* Stays in the second cache until it is packed. */
+enum { GATHERED_SLICE = 512 << 10 };
 static uint64_t slice_bytes(const rung_plan *plan, const rung_plan_form *want, int64_t k) {
-  return (uint64_t)rung_form_slice_rows(plan, want) * rung_type_bytes(want->type.type, (uint64_t)k);
+  return (uint64_t)rung_form_slice_rows(plan, want, GATHERED_SLICE) * rung_type_bytes(want->type.type, (uint64_t)k);
 }
 
 static rung_status fill_gathered(rung_derived *derived, const rung_program *program, const rung_plan_form *want,
@@ -227,7 +229,7 @@ static rung_status fill_gathered(rung_derived *derived, const rung_program *prog
   g.slice = rung_host_alloc_raw(derived->host, RUNG_MEMORY_load, bytes, 0);
   if (!g.slice)
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "no memory for a slice of %llu bytes", (unsigned long long)bytes);
-  const rung_form_rows rows = {.self = &g, .row = slice_row, .begin = gather_slice};
+  const rung_form_rows rows = {.self = &g, .slice = GATHERED_SLICE, .row = slice_row, .begin = gather_slice};
   const rung_status status = rung_form_pack(program, want, form, &rows, error);
   rung_host_free(derived->host, RUNG_MEMORY_load, g.slice, bytes);
   return status;
@@ -382,7 +384,7 @@ static rung_status place_result(const evaluation *e, const rung_program *program
   int64_t k = 1;
   if (type->rank) rung_dims_is_constant(e->plan->dims, type->extent[type->rank - 1], &k);
   dense d = {e->memory[value], rung_type_bytes(type->type, (uint64_t)k)};
-  const rung_form_rows rows = {.self = &d, .row = dense_row};
+  const rung_form_rows rows = {.self = &d, .slice = RUNG_FORM_SLICE, .row = dense_row};
   return rung_form_pack(program, e->want, e->form, &rows, error);
 }
 
