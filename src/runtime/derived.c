@@ -106,6 +106,23 @@ uint64_t rung_weight_load_bytes(const rung_plan *plan, const rung_plan_weight *w
   return bytes < RUNG_FORM_SLICE ? bytes : RUNG_FORM_SLICE;
 }
 
+uint64_t rung_view_copied(rung_view *view, const rung_program *program) {
+  const rung_plan *plan = program->plan;
+  uint64_t bytes = 0;
+  rung_weights *weights = rung_view_lock(view);
+  const rung_sources sources = {.derived = view->derived, .own = view->own};
+  for (uint32_t i = 0; i < plan->roots; i++) {
+    const rung_root *root = &plan->root[i];
+    if (root->kind != RUNG_ROOT_WEIGHT || !root->read) continue;
+    const rung_plan_weight *weight = &plan->weight[root->index];
+    const rung_tensor_entry *entry = rung_weights_find(weights, weight->name);
+    const rung_tensor_value *value = entry ? rung_sources_value(&sources, entry) : NULL;
+    if (value && is_copied(view->derived, value, weight->aligned, plan->target->far)) bytes += entry->bytes;
+  }
+  rung_view_unlock(weights);
+  return bytes;
+}
+
 static void pinned_destroy(rung_derived *derived, rung_pinned *p) {
   const rung_tensor_entry *entry = p->value->entry;
   if (p->far)

@@ -169,6 +169,8 @@ void rung_view_unlock(rung_weights *weights);
 /* Of a program of a context: makes what is missing, and counts the context. NULL use: no weights. */
 rung_status rung_view_use(rung_view *view, const rung_program *program, rung_error *error, rung_use **out_use);
 void rung_view_unuse(rung_view *view, rung_use *use); /* NULL allowed */
+/* Bytes of the weights that steps of a program read which get copies in this view (derived.c); part of class weights. */
+uint64_t rung_view_copied(rung_view *view, const rung_program *program);
 /* The current table, retained. */
 rung_table *rung_use_table(rung_host *host, rung_use *use);
 /* Tables for the uses of a view over these sources; only for those that a pending set reaches, unless `all`. Failed:

@@ -265,6 +265,9 @@ static void test_memory(void) {
     CHECK_EQ_I64(held.scratch, predicted.scratch);
     /* Read in place: nothing of the table is in memory but the pages of rows that were asked for. */
     CHECK(!has_copy(&o, "table"));
+    uint64_t copied = 0;
+    for (const rung_pinned *p = o.view->derived->pinned; p; p = p->next) copied += p->copy ? p->value->entry->bytes : 0;
+    CHECK_EQ_I64(rung_view_copied(o.view, o.program), copied);
     CHECK(after <= before + (1 << 20) || test_slow());
     maker taken = {0};
     CHECK_OK(make_take_results(&taken, o.context, o.program));
@@ -299,6 +302,54 @@ static void test_copies(void) {
   }
   CHECK_EQ_I64(well, 1);
   make_end(&m);
+  unlink(path());
+}
+
+/* In a file beside the model: the same places, the same bits. */
+static void test_beside(void) {
+  char beside[512];
+  snprintf(beside, sizeof beside, "%s/test_onnx_places.bin", RUNG_BINARY_DIR);
+  float *table = numbers(1000 * 96);
+  pb first = {0};
+  for (size_t shift = 0; shift < 8; shift++) {
+    char offset[8];
+    snprintf(offset, sizeof offset, "%zu", shift);
+    const char *const pair[][2] = {{"location", "test_onnx_places.bin"}, {"offset", offset}, {"length", "384000"}};
+    maker m;
+    make_begin(&m, 17);
+    make_given(&m, "ids", RUNG_TYPE_I64, "5", ids);
+    pb tensor = make_tensor_message("table", RUNG_TYPE_F32, "1000,96", NULL);
+    for (size_t i = 0; i < RUNG_COUNT(pair); i++) {
+      pb entry = {0};
+      pb_text(&entry, 1, pair[i][0]);
+      pb_text(&entry, 2, pair[i][1]);
+      pb_take(&tensor, 13, &entry);
+    }
+    pb_int(&tensor, 14, 1);
+    pb_take(&m.graph, 5, &tensor);
+    node(&m, "Gather", "table ids", "rows");
+    FILE *f = fopen(beside, "wb");
+    CHECK(f && fwrite("........", 1, shift, f) == shift && fwrite(table, 4, 1000 * 96, f) == 1000 * 96);
+    if (f) fclose(f);
+    opened o;
+    CHECK(write_file(&m, 0));
+    CHECK_OK(open_all(&o));
+    CHECK_OK(run(&o, &m));
+    CHECK(!has_copy(&o, "table"));
+    maker taken = {0};
+    CHECK_OK(make_take_results(&taken, o.context, o.program));
+    pb now = results(&taken);
+    if (shift == 0) first = now;
+    CHECK(now.size == 5 * 96 * 4 && memcmp(now.data, first.data, now.size) == 0);
+    if (shift) free(now.data);
+    make_forget(&taken);
+    close_all(&o);
+    make_end(&m);
+  }
+  CHECK(first.size && memcmp(first.data, table + 3 * 96, 96 * 4) == 0);
+  free(first.data);
+  free(table);
+  unlink(beside);
   unlink(path());
 }
 
@@ -343,6 +394,7 @@ int main(void) {
   RUN(test_others);
   RUN(test_memory);
   RUN(test_copies);
+  RUN(test_beside);
   RUN(test_failures);
   free(feed_x);
   free(feed_row);
