@@ -65,6 +65,12 @@ static rung_status make(rung_program *program, const rung_binding *ceiling, size
     if (device->target->far && program->plan->form[i].bytes > program->staging)
       program->staging = program->plan->form[i].bytes;
   }
+  for (uint32_t i = 0; i < program->plan->roots; i++) {
+    const rung_root *root = &program->plan->root[i];
+    if (root->kind != RUNG_ROOT_WEIGHT || !root->read) continue;
+    const uint64_t slice = rung_weight_load_bytes(program->plan, &program->plan->weight[root->index]);
+    if (slice > program->load_bytes) program->load_bytes = slice;
+  }
   if (gate) RUNG_TRY(gate(self, program, error));
   RUNG_TRY(device->backend->prepare(device->self, device->host, program->plan, error, &program->image));
   RUNG_TRY(place_constants(program, error));

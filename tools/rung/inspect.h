@@ -25,6 +25,7 @@ typedef struct cli_compiled {
   rung_template *template_;
   rung_program *program;
   rung_memory memory; /* predicted at the sizes asked for */
+  rung_view *view;    /* what the program will read; NULL: not known */
 } cli_compiled;
 int cli_show_compiled(const cli_inspection *i, const cli_compiled *compiled);
 void cli_show_manifest(cli_json *json, const rung_compiled *compiled); /* json NULL: plain text */

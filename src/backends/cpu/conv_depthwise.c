@@ -192,9 +192,14 @@ static void run_row(const band *b, const rung_conv_kernel *kernel, int64_t pictu
   }
   for (int64_t r = 0; r < s->results; r++, y += s->places) {
     const int64_t o = picture % s->groups * s->results + r;
-    const float *from = (const float *)s->w->base + o * s->w_result;
-    for (int64_t t = 0; t < taps; t++) w[t] = from[tap[t] / h->kernel * v->w_step + tap[t] % h->kernel * h->w_step];
-    kernel->taps(w, x, taps, s->bias ? ((const float *)s->bias->base)[o * s->bias->stride[0]] : 0, y, h->out);
+    const int64_t size = sizeof(float);
+    float bias = 0;
+    for (int64_t t = 0; t < taps; t++) {
+      const int64_t at = o * s->w_result + tap[t] / h->kernel * v->w_step + tap[t] % h->kernel * h->w_step;
+      memcpy(&w[t], s->w->base + at * size, sizeof w[t]);
+    }
+    if (s->bias) memcpy(&bias, s->bias->base + o * s->bias->stride[0] * size, sizeof bias);
+    kernel->taps(w, x, taps, bias, y, h->out);
   }
 }
 

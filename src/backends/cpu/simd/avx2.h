@@ -17,6 +17,7 @@ typedef __m256 vm; /* a lane of all ones or all zeros */
 RUNG_INLINE vf vf_zero(void) { return _mm256_setzero_ps(); }
 RUNG_INLINE vf vf_set1(float x) { return _mm256_set1_ps(x); }
 RUNG_INLINE vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+RUNG_INLINE vf vf_load_any(const uint8_t *p) { return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)p)); }
 RUNG_INLINE void vf_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
 RUNG_INLINE vm vm_first(int64_t n) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);

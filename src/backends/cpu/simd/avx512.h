@@ -18,6 +18,7 @@ typedef __mmask16 vm; /* one condition per lane */
 RUNG_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
 RUNG_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 RUNG_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+RUNG_INLINE vf vf_load_any(const uint8_t *p) { return _mm512_loadu_ps(p); }
 RUNG_INLINE void vf_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
 /* The first n < VF lanes; the others read as zero and are not written. */
 RUNG_INLINE vm vm_first(int64_t n) { return (vm)((1u << n) - 1); }
