@@ -365,16 +365,26 @@ static void test_numbers_that_are_no_sizes(void) {
   static const int64_t whole[] = {INT64_MIN, INT64_MAX, -1, 0};
   for (size_t i = 0; i < rung_onnx_operators(); i++)
     for (size_t k = 0; k < RUNG_COUNT(real) + RUNG_COUNT(whole); k++)
-      for (int lead = 0; lead < 2; lead++) { /* the first operand may be an input of the model */
+      for (int way = 0; way < 6;
+           way++) { /* x first or not; single numbers, vectors of two, vectors known at run time */
+        const int lead = way & 1;
         const rung_onnx_operator o = rung_onnx_operator_at(i);
         const bool is_real = k < RUNG_COUNT(real);
-        const void *data = is_real ? (const void *)&real[k] : (const void *)&whole[k - RUNG_COUNT(real)];
+        float reals[2];
+        int64_t wholes[2];
+        for (int e = 0; e < 2; e++) {
+          reals[e] = real[k % RUNG_COUNT(real)];
+          wholes[e] = is_real ? 0 : whole[k - RUNG_COUNT(real)];
+        }
         maker m;
         rung_error error;
         make_begin(&m, o.until ? o.until : RUNG_ONNX_NEWEST_OPSET);
         make_input(&m, "x", RUNG_TYPE_F32, "2,3");
-        make_tensor(&m, "k", is_real ? RUNG_TYPE_F32 : RUNG_TYPE_I64, "", data);
-        make_node(&m, o.name, lead ? "x k k k k k" : "k k k k k k", "y");
+        make_tensor(&m, "k", is_real ? RUNG_TYPE_F32 : RUNG_TYPE_I64, way / 2 ? "2" : "",
+                    is_real ? (const void *)reals : (const void *)wholes);
+        make_input(&m, "n", is_real ? RUNG_TYPE_F32 : RUNG_TYPE_I64, "2");
+        static const char *const operands[] = {"k k k k k k", "x k k k k k", "n n n n n n", "x n n n n n"};
+        make_node(&m, o.name, operands[lead + (way >= 4 ? 2 : 0)], "y");
         pb_text(&m.node, 7, o.domain);
         make_output(&m, "y");
         pb file = make_file(&m), opset = {0};

@@ -220,11 +220,23 @@ rung_dim onnx_bind(onnx_call *c, rung_value scalar, rung_dim bound) {
   return rung_build_bind(c->g, scalar, NULL, bound.id ? bound : onnx_largest(c));
 }
 
-bool onnx_dims_in(onnx_call *c, uint32_t i, const rung_dim *bound, rung_dim_list *out) {
+bool onnx_dims_in(onnx_call *c, uint32_t i, const rung_dim *bound, int bounds, rung_dim_list *out) {
   if (!onnx_has(c, i) || !onnx_dims_known(c, c->in[i], out)) return false;
   for (int32_t e = 0; e < out->count; e++)
-    if (!out->dim[e].id) out->dim[e] = onnx_bind(c, onnx_element(c, c->in[i], e), bound ? bound[e] : (rung_dim){0});
+    if (!out->dim[e].id)
+      out->dim[e] = onnx_bind(c, onnx_element(c, c->in[i], e), e < bounds ? bound[e] : (rung_dim){0});
   return !onnx_failed(c);
+}
+
+bool onnx_dim_in(onnx_call *c, uint32_t i, rung_dim bound, rung_dim *out) {
+  rung_dim_list list;
+  if (!onnx_dims_in(c, i, &bound, 1, &list)) return false;
+  if (list.count != 1) {
+    onnx_refuse(c, RUNG_SHAPE_MISMATCH, "its input %u is no single number but %d", i, list.count);
+    return false;
+  }
+  *out = list.dim[0];
+  return true;
 }
 
 /* ---- building */

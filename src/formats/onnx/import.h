@@ -176,8 +176,11 @@ rung_value onnx_element(onnx_call *call, rung_value v, int64_t index);
 rung_dim onnx_largest(const onnx_call *call);
 /* A symbol that gets the value of an integer scalar, at most `bound` ({0}: the one of sizes that nothing bounds). */
 rung_dim onnx_bind(onnx_call *call, rung_value scalar, rung_dim bound);
-/* Elements of an integer vector as dimensions, bound at run time where they are not known. */
-bool onnx_dims_in(onnx_call *call, uint32_t i, const rung_dim *bound, rung_dim_list *out);
+/* Elements of an integer vector as dimensions, bound at run time where they are not known: the first `bounds` of them by
+ * what is given. */
+bool onnx_dims_in(onnx_call *call, uint32_t i, const rung_dim *bound, int bounds, rung_dim_list *out);
+/* The only element of one; another number of them is refused. */
+bool onnx_dim_in(onnx_call *call, uint32_t i, rung_dim bound, rung_dim *out);
 /* What the file declares for an axis of a result; {0}: nothing constant. */
 rung_dim onnx_declared(const onnx_call *call, uint32_t result, int axis);
 

@@ -53,7 +53,7 @@ void onnx_build_constant_of_shape(onnx_call *c) {
   rung_dim bound[RUNG_MAX_RANK];
   rung_dim_list shape;
   for (int i = 0; i < RUNG_MAX_RANK; i++) bound[i] = onnx_declared(c, 0, i);
-  if (!onnx_dims_in(c, 0, bound, &shape)) return;
+  if (!onnx_dims_in(c, 0, bound, RUNG_MAX_RANK, &shape)) return;
   rung_value fill = rung_build_scalar(c->g, RUNG_TYPE_F32, 0);
   if (value && value->t) fill = onnx_reshape(c, onnx_tensor_value(c->scope, value->t, value->name), 0, NULL);
   c->out[0] = rung_build_expand(c->g, fill, shape.count, shape.dim);
@@ -557,7 +557,7 @@ void onnx_build_tile(onnx_call *c) {
   rung_value x = c->in[0];
   rung_dim bound[RUNG_MAX_RANK];
   for (int i = 0; i < RUNG_MAX_RANK; i++) bound[i] = onnx_declared(c, 0, i);
-  if (!onnx_dims_in(c, 1, bound, &times)) return;
+  if (!onnx_dims_in(c, 1, bound, RUNG_MAX_RANK, &times)) return;
   if (times.count != onnx_rank(c, x)) {
     onnx_refuse(c, RUNG_SHAPE_MISMATCH, "%d repeats for %d axes", times.count, onnx_rank(c, x));
     return;

@@ -83,7 +83,7 @@ static void by_sizes(onnx_call *c, uint32_t i, sized *s) {
   rung_dim bounds[RUNG_MAX_RANK];
   for (int k = 0; k < s->axes.count; k++) bounds[k] = onnx_declared(c, 0, (int)s->axes.value[k]);
   if ((larger || smaller) && !onnx_constant_in(c, i)) return;
-  if (!onnx_dims_in(c, i, bounds, &sizes)) return;
+  if (!onnx_dims_in(c, i, bounds, s->axes.count, &sizes)) return;
   if (sizes.count != s->axes.count) {
     onnx_refuse(c, RUNG_SHAPE_MISMATCH, "%d sizes for %d axes", sizes.count, s->axes.count);
     return;
@@ -328,11 +328,7 @@ void onnx_build_dft(onnx_call *c) {
     if (onnx_has(c, 2) && !onnx_constant_integer_scalar(c, 2, &axis)) return;
   }
   attrs.axis = onnx_axis(c, axis, onnx_rank(c, c->in[0]));
-  rung_dim_list length;
-  if (onnx_has(c, 1)) {
-    if (!onnx_dims_in(c, 1, NULL, &length)) return;
-    attrs.length = length.dim[0];
-  }
+  if (onnx_has(c, 1) && !onnx_dim_in(c, 1, (rung_dim){0}, &attrs.length)) return;
   if (!onnx_failed(c)) c->out[0] = onnx_op(c, &rung_op_dft, c->in[0], &attrs);
 }
 

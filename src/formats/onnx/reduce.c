@@ -93,12 +93,11 @@ void onnx_build_top_k(onnx_call *c);
 void onnx_build_top_k(onnx_call *c) {
   const rung_value x = c->in[0];
   const int axis = onnx_axis(c, onnx_int(c, "axis", -1), onnx_rank(c, x));
-  rung_dim_list k = {1, {onnx_dim(c, onnx_int(c, "k", 0))}};
+  rung_dim k = onnx_dim(c, onnx_int(c, "k", 0));
   if (onnx_failed(c)) return;
-  const rung_dim most = onnx_extent(c, x, axis);
-  if (c->version >= 10 && !onnx_dims_in(c, 1, &most, &k)) return;
+  if (c->version >= 10 && !onnx_dim_in(c, 1, onnx_extent(c, x, axis), &k)) return;
   const rung_top_k_attrs attrs = {
-      .k = k.dim[0], .axis = axis, .largest = onnx_int(c, "largest", 1) != 0, .sorted = onnx_int(c, "sorted", 1) != 0};
+      .k = k, .axis = axis, .largest = onnx_int(c, "largest", 1) != 0, .sorted = onnx_int(c, "sorted", 1) != 0};
   const rung_node *node = rung_graph_append(c->g, &rung_op_top_k, &x, 1, &attrs, NULL, 0);
   if (!node) return;
   c->out[0] = rung_node_result(c->g, node, 0);

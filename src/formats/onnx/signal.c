@@ -10,14 +10,15 @@ void onnx_build_window(onnx_call *c) {
   static const double factors[3][3] = {{0.5, 0.5, 0}, {25.0 / 46, 1 - 25.0 / 46, 0}, {0.42, 0.5, 0.08}};
   const double *a = factors[c->row->variant];
   rung_type type;
-  rung_dim_list size;
-  const rung_dim bound = onnx_declared(c, 0, 0);
-  if (!onnx_element_type(c, onnx_int(c, "output_datatype", 1), &type) || !onnx_dims_in(c, 0, &bound, &size)) return;
-  rung_dim count = size.dim[0];
+  rung_dim size;
+  if (!onnx_element_type(c, onnx_int(c, "output_datatype", 1), &type) ||
+      !onnx_dim_in(c, 0, onnx_declared(c, 0, 0), &size))
+    return;
+  rung_dim count = size;
   if (!onnx_int(c, "periodic", 1)) count = rung_graph_dim(c->g, RUNG_DIM_SUB, count, onnx_dim(c, 1));
   if (onnx_failed(c)) return;
   const rung_type wide = RUNG_TYPE_F64;
-  const rung_value n = onnx_arange(c, size.dim[0], wide);
+  const rung_value n = onnx_arange(c, size, wide);
   const rung_value turn = rung_build_div(c->g, rung_build_mul(c->g, n, onnx_scalar(c, n, 2 * 3.14159265358979323846)),
                                          rung_build_extent(c->g, count, wide));
   rung_value y = rung_build_sub(c->g, onnx_scalar(c, n, a[0]),
