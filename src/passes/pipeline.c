@@ -15,21 +15,22 @@ static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_Q
 
 /* PASS(function, name, when it is wanted: NULL for always). What a pass leaves over the next `dead` removes; weights
  * whose forms are used instead, and what fusing left over, the last one. */
-#define RUNG_PASSES(PASS)                     \
-  PASS(affine, affine, want_affine)           \
-  PASS(fold, fold, want_fold)                 \
-  PASS(common, common, want_fold)             \
-  PASS(dead, dead, want_fold)                 \
-  PASS(patterns, patterns, want_fuse)         \
-  PASS(precision, precision, want_narrow)     \
-  PASS(weights_only, weights_only, want_fold) \
-  PASS(dead, dead_forms, want_fold)           \
-  PASS(merge, merge, want_merge)              \
-  PASS(quantize, quantize, want_fast)         \
-  PASS(forms, forms, NULL)                    \
-  PASS(epilogues, epilogues, want_fuse)       \
-  PASS(regions, regions, want_fuse)           \
-  PASS(legalise, legalise, NULL)              \
+#define RUNG_PASSES(PASS)                             \
+  PASS(integer_products, integer_products, want_fuse) \
+  PASS(affine, affine, want_affine)                   \
+  PASS(fold, fold, want_fold)                         \
+  PASS(common, common, want_fold)                     \
+  PASS(dead, dead, want_fold)                         \
+  PASS(patterns, patterns, want_fuse)                 \
+  PASS(precision, precision, want_narrow)             \
+  PASS(weights_only, weights_only, want_fold)         \
+  PASS(dead, dead_forms, want_fold)                   \
+  PASS(merge, merge, want_merge)                      \
+  PASS(quantize, quantize, want_fast)                 \
+  PASS(forms, forms, NULL)                            \
+  PASS(epilogues, epilogues, want_fuse)               \
+  PASS(regions, regions, want_fuse)                   \
+  PASS(legalise, legalise, NULL)                      \
   PASS(dead, dead_last, NULL)
 
 #define PASS(function, name, wanted) \
