@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "backends/cpu/conv_shape.h"
-#include "backends/cpu/matmul.h"
 #include "backends/cpu/strip.h"
 #include "ops/op_table.h"
 #include "ops/shape.h"
@@ -146,10 +145,8 @@ static bool make_view(const rung_conv_shape *s, view *v) {
 static void run_columns(const rung_conv_shape *s, const rung_args *args, int64_t row, int64_t rows, int64_t col,
                         int64_t n, float *at, int64_t at_row) {
   const rung_cpu_strip *strip = &s->fused->strip;
-  for (int64_t i = 0; i < n; i += RUNG_STRIP_COLUMNS) {
-    float *value[1] = {at + i};
-    strip->fn(strip->program, args, row, rows, col + i, rung_conv_min(n - i, RUNG_STRIP_COLUMNS), value, at_row);
-  }
+  float *value[1] = {at};
+  strip->fn(strip->program, args, row, rows, col, n, value, at_row);
 }
 
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
