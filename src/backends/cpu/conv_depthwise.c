@@ -205,10 +205,14 @@ static void run_unit(band *b, const rung_conv_kernel *kernel, const division *d,
   int64_t tap[TAPS];
   b->x = (const float *)s->x->base + picture / s->groups * s->x->stride[0] + picture % s->groups * s->x_channel;
   for (int64_t i = 0; i < s->axis[1].kernel; i++) b->held[i] = -1;
-  for (int64_t row = height * part / d->bands; row < height * (part + 1) / d->bands; row++) {
+  const int64_t first = height * part / d->bands, end = height * (part + 1) / d->bands, width = s->axis[2].out;
+  for (int64_t row = first; row < end; row++) {
     const int64_t taps = find_taps(b, row, x, tap);
     run_row(b, kernel, picture, row, taps, x, tap);
   }
+  if (s->fused)
+    rung_conv_finish(s, picture / s->groups, picture % s->groups * s->results, s->results, first * width,
+                     (end - first) * width);
 }
 
 rung_status rung_conv_run_depthwise(const rung_args *args, rung_conv_window window, const rung_conv_kernel *kernel,

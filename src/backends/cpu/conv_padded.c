@@ -143,6 +143,7 @@ typedef struct work {
   const uint8_t *x, *w;
   const float *bias; /* of the group, NULL without */
   float *y;
+  int64_t picture, group;
   int64_t row0, rows;     /* places along axis 1 */
   int64_t plane, sheet;   /* floats of a copy of a channel, and of all of them */
   int64_t block0, block1; /* of results */
@@ -295,12 +296,23 @@ static void run_chunk(work *w) {
     }
 }
 
+/* What follows, over the band: its rows of y lie side by side. */
+static void finish_band(const work *w) {
+  const rung_conv_shape *s = w->s;
+  const int64_t step = w->phase[0].line[1].out_step, width = s->axis[2].out, height = s->axis[1].out;
+  const int64_t first = w->row0 * step, end = rung_conv_min((w->row0 + w->rows) * step, height);
+  for (int64_t block = w->block0; block < w->block1; block++) {
+    const int64_t r = s->results * block / w->p->blocks, next = s->results * (block + 1) / w->p->blocks;
+    rung_conv_finish(s, w->picture, w->group * s->results + r, next - r, first * width, (end - first) * width);
+  }
+}
+
 bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel, int64_t task, float *scratch) {
   plan p;
   if (!make_plan(s, kernel, &p)) return false;
   const int64_t part = task % p.row_parts, band = task / p.row_parts % p.bands;
   const int64_t outer = task / p.row_parts / p.bands, picture = outer / s->groups, group = outer % s->groups;
-  work w = {.s = s, .kernel = kernel, .p = &p};
+  work w = {.s = s, .kernel = kernel, .p = &p, .picture = picture, .group = group};
   w.block0 = p.blocks * part / p.row_parts;
   w.block1 = p.blocks * (part + 1) / p.row_parts;
   w.row0 = band * p.rows;
@@ -328,5 +340,6 @@ bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kern
     w.channels = rung_conv_min(CHANNELS, s->channels - w.c0);
     run_chunk(&w);
   }
+  if (s->fused) finish_band(&w);
   return true;
 }

@@ -11,12 +11,16 @@ static int64_t number(const rung_i64_list *list, int axis, int64_t otherwise) {
 }
 
 void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *out) {
-  const rung_operand *x = &args->in[0], *w = &args->in[1], *y = &args->out[0];
-  rung_conv_shape s = {.args = args, .x = x, .w = w, .y = y, .transposed = transposed, .batch = x->extent[0]};
-  if (args->n_in == 3) s.bias = &args->in[2];
+  const rung_conv_prepared *fused = args->prepared;
+  const rung_operand *x = &args->in[fused ? fused->in[0] : 0], *w = &args->in[fused ? fused->in[1] : 1];
+  const rung_operand *y = &args->out[0];
+  const void *attrs = fused ? fused->attrs : args->attrs;
+  rung_conv_shape s = {
+      .args = args, .x = x, .w = w, .y = y, .fused = fused, .transposed = transposed, .batch = x->extent[0]};
+  if ((fused ? fused->n_in : args->n_in) == 3) s.bias = &args->in[fused ? fused->in[2] : 2];
   /* The two attribute structs begin alike but are two types. */
-  const rung_conv_attrs *plain = args->attrs;
-  const rung_conv_transpose_attrs *back = args->attrs;
+  const rung_conv_attrs *plain = attrs;
+  const rung_conv_transpose_attrs *back = attrs;
   const rung_i64_list *stride = transposed ? &back->stride : &plain->stride;
   const rung_i64_list *dilation = transposed ? &back->dilation : &plain->dilation;
   const rung_i64_list *before = transposed ? &back->pad_before : &plain->pad_before;

@@ -14,6 +14,7 @@ typedef struct rung_conv_axis {
 typedef struct rung_conv_shape {
   const rung_args *args;
   const rung_operand *x, *w, *bias, *y; /* bias NULL without */
+  const rung_conv_prepared *fused;      /* what follows; NULL: nothing */
   bool transposed, count_pad;
   int64_t batch, groups, channels, results; /* the latter two of a group */
   rung_conv_axis axis[RUNG_CONV_AXES];
@@ -63,6 +64,13 @@ bool rung_conv_weights_lie(const rung_conv_shape *s);
 int64_t rung_conv_tasks_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel);
 rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, const rung_dim *role);
 bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel, int64_t task, float *scratch);
+
+/* What follows, over finished results (conv_strip.c): places [place, place + n) of `rows` channels of y from `channel`
+ * on. Held: of results that are not in y yet, for what knows channels only. */
+void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
+                      int64_t n);
+void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
+                           float *held, int64_t held_row);
 
 static inline int64_t rung_conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t rung_conv_max(int64_t a, int64_t b) { return a > b ? a : b; }

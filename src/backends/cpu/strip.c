@@ -357,9 +357,12 @@ void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row
       if (comes_from_afar(o, row + r))
         f.level->fetch(f.at[i] + EPILOGUE_AHEAD * o->stride[0] * p->stream[i].bytes + col * last[i], n * last[i]);
     }
-    place(&f, col);
-    for (int k = 0; k < p->regs; k++)
-      if (p->reg[k].place == RUNG_PLACE_ROOT) f.reg[k] = value[p->reg[k].index] + r * value_row;
-    run_strip(&f, 0, col, n, col + n);
+    for (int64_t c = 0; c < n; c += EPILOGUE_STRIP) {
+      const int64_t some = n - c < EPILOGUE_STRIP ? n - c : EPILOGUE_STRIP;
+      place(&f, col + c);
+      for (int k = 0; k < p->regs; k++)
+        if (p->reg[k].place == RUNG_PLACE_ROOT) f.reg[k] = value[p->reg[k].index] + r * value_row + c;
+      run_strip(&f, 0, col + c, some, col + n);
+    }
   }
 }

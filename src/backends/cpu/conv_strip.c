@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * What follows a convolution inside a fused step: the strips that follow matrix products (strip.h), over places of a
+ * channel instead of columns of a row. Results lie in y already and are changed there, while they are near.
+ *
+ *   y [pictures, channels, places]     operands of the strip     one a channel    [channels, 1, 1]
+ *                                                                one a place      as y
+ *
+ * The axes of places are joined to one where every operand goes on at one distance; where one does not (a slice of
+ * something larger), lines are taken one by one. */
+#include <string.h>
+
+#include "backends/cpu/conv_shape.h"
+#include "backends/cpu/strip.h"
+#include "ops/op_table.h"
+#include "ops/shape.h"
+
+enum { JOINED = 3 }; /* axes of a view: pictures, channels, places */
+
+static bool refuse(char *why, const char *text) {
+  strncpy(why, text, 119);
+  return false;
+}
+
+static const rung_node *root_node(const rung_graph *body) {
+  for (uint32_t i = 0; i < body->nodes; i++)
+    if (body->node[i].op == &rung_op_conv || body->node[i].op == &rung_op_conv_transpose) return &body->node[i];
+  return NULL;
+}
+
+/* Which operand of the fused node a value of its body is; -1 if it is none. */
+static int64_t input_index(const rung_graph *body, uint32_t value) {
+  for (uint32_t i = 0; i < body->inputs; i++)
+    if (body->node[body->input[i]].first_value == value) return i;
+  return -1;
+}
+
+/* ---- what fits */
+
+/* One element a channel (or a picture, or in all), or one a place of y. */
+static bool lies_along(const rung_dims *dims, const rung_value_type *type, const rung_value_type *y, bool channels) {
+  bool one = true, all = type->rank >= y->rank - 2;
+  for (int a = 2; a < y->rank; a++) {
+    const int own = a - (y->rank - type->rank);
+    if (own < 0) continue;
+    one = one && rung_dim_is(dims, type->extent[own], 1);
+    all = all && rung_dim_same(type->extent[own], y->extent[a]);
+  }
+  return one || (all && !channels);
+}
+
+bool rung_conv_fits_fused(const rung_match *match, rung_conv_fits_fn *fits, char *why) {
+  const rung_graph *body = match->node->body[0];
+  const rung_node *root = root_node(body);
+  rung_match inner;
+  rung_match_init(&inner, body, root);
+  if (!fits(&inner, why)) return false;
+  for (uint32_t i = 0; i < root->n_in; i++)
+    if (input_index(body, root->in[i]) < 0) return refuse(why, "takes no prologue");
+  if (match->n_out != 1 || match->out[0].type != RUNG_TYPE_F32 || inner.out[0].type != RUNG_TYPE_F32)
+    return refuse(why, "gives one result, of f32");
+  /* Results of a transpose may be held back, places of a stride apart: then only channels are known. */
+  const bool channels = root->op == &rung_op_conv_transpose;
+  for (const rung_node *node = root + 1; node < body->node + body->nodes; node++)
+    for (uint32_t i = 0; i < node->n_in; i++)
+      if (input_index(body, node->in[i]) >= 0 &&
+          !lies_along(body->dims, rung_graph_value_type(body, node->in[i]), &inner.out[0], channels))
+        return refuse(why, "an operand of the epilogue lies along some places only");
+  return rung_cpu_strip_fits(body, root, why);
+}
+
+rung_dim rung_conv_scratch_fused(rung_dims *dims, const rung_match *match, rung_conv_scratch_fn *scratch) {
+  const rung_graph *body = match->node->body[0];
+  const rung_node *root = root_node(body);
+  rung_match inner;
+  rung_match_init(&inner, body, root);
+  rung_value_type in[JOINED];
+  rung_dim role[RUNG_MAX_ROLES];
+  for (uint32_t i = 0; i < root->n_in; i++) in[i] = *inner.in[i];
+  root->op->role_dims(dims, in, root->n_in, inner.out, root->attrs, role);
+  return scratch(dims, &inner, role);
+}
+
+rung_status rung_conv_prepare(const rung_cpu_prepare *in, const void **out_prepared) {
+  const rung_graph *body = in->step->body;
+  const rung_node *root = root_node(body);
+  rung_conv_prepared *p = rung_arena_alloc(in->arena, sizeof *p);
+  if (!p) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cpu: no memory to prepare a convolution");
+  *p = (rung_conv_prepared){.n_in = root->n_in, .attrs = root->attrs};
+  for (uint32_t i = 0; i < root->n_in; i++) p->in[i] = (uint32_t)input_index(body, root->in[i]);
+  for (const rung_node *node = root + 1; node < body->node + body->nodes; node++)
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      const int64_t operand = input_index(body, node->in[i]);
+      if (operand >= 0) p->reads[operand] = true;
+    }
+  RUNG_TRY(in->compile_strip(in->arena, body, root, in->error, &p->strip));
+  *out_prepared = p;
+  return RUNG_OK;
+}
+
+/* ---- running */
+
+typedef struct view {
+  rung_args args;
+  rung_operand in[RUNG_STRIP_IO], out;
+  int64_t extent[RUNG_STRIP_IO + 1][JOINED], stride[RUNG_STRIP_IO + 1][JOINED];
+} view;
+
+/* The operand with its places as one axis; false if they do not lie at one distance. */
+static bool join(const rung_operand *o, int rank, int64_t *extent, int64_t *stride, rung_operand *out) {
+  for (int a = 0; a < JOINED; a++) {
+    extent[a] = 1;
+    stride[a] = 0;
+  }
+  for (int a = rank; a-- > 0;) {
+    const int own = a - (rank - o->rank), to = a < 2 ? a : 2;
+    if (own < 0 || o->extent[own] == 1) continue;
+    if (extent[to] == 1) {
+      stride[to] = o->stride[own];
+    } else if (o->stride[own] != stride[to] * extent[to]) {
+      return false;
+    }
+    extent[to] *= o->extent[own];
+  }
+  *out = *o;
+  out->extent = extent;
+  out->stride = stride;
+  out->rank = JOINED;
+  return true;
+}
+
+static bool make_view(const rung_conv_shape *s, view *v) {
+  const rung_args *args = s->args;
+  v->args = *args;
+  v->args.in = v->in;
+  v->args.out = &v->out;
+  const int rank = s->y->rank;
+  for (int i = 0; i < args->n_in; i++) {
+    v->in[i] = args->in[i];
+    if (s->fused->reads[i] && !join(&args->in[i], rank, v->extent[i], v->stride[i], &v->in[i])) return false;
+  }
+  join(s->y, rank, v->extent[RUNG_STRIP_IO], v->stride[RUNG_STRIP_IO], &v->out);
+  return true;
+}
+
+static void run_columns(const rung_conv_shape *s, const rung_args *args, int64_t row, int64_t rows, int64_t col,
+                        int64_t n, float *at, int64_t at_row) {
+  const rung_cpu_strip *strip = &s->fused->strip;
+  float *value[1] = {at};
+  strip->fn(strip->program, args, row, rows, col, n, value, at_row);
+}
+
+void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
+                      int64_t n) {
+  if (n <= 0) return;
+  view v;
+  const int64_t row = picture * s->groups * s->results + channel;
+  float *at = (float *)s->y->base + row * s->places + place;
+  if (make_view(s, &v)) {
+    run_columns(s, &v.args, row, rows, place, n, at, s->places);
+    return;
+  }
+  const int64_t width = s->y->extent[s->y->rank - 1], lines = s->places / width;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t i = 0; i < n;) {
+      const int64_t column = (place + i) % width, run = rung_conv_min(n - i, width - column);
+      run_columns(s, s->args, (row + r) * lines + (place + i) / width, 1, column, run, at + r * s->places + i, 0);
+      i += run;
+    }
+}
+
+void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
+                           float *held, int64_t held_row) {
+  view v;
+  if (!make_view(s, &v)) return; /* one element a channel always joins */
+  v.stride[RUNG_STRIP_IO][0] = v.stride[RUNG_STRIP_IO][1] = 0;
+  for (int64_t r = 0; r < rows; r++, held += held_row) {
+    v.out.base = (uint8_t *)held;
+    run_columns(s, &v.args, picture * s->groups * s->results + channel + r, 1, 0, n, held, 0);
+  }
+}
