@@ -4,6 +4,7 @@
 #define RUNG_CPU_CONV_SHAPE_H
 
 #include "backends/cpu/conv.h"
+#include "backends/cpu/strip.h"
 
 typedef struct rung_conv_axis {
   int64_t in, out, kernel;                 /* extents of x, y and w */
@@ -15,6 +16,7 @@ typedef struct rung_conv_shape {
   const rung_args *args;
   const rung_operand *x, *w, *bias, *y; /* bias NULL without */
   const rung_conv_prepared *fused;      /* what follows; NULL: nothing */
+  const struct rung_conv_view *view;    /* of the operands that it reads */
   bool transposed, count_pad;
   int64_t batch, groups, channels, results; /* the latter two of a group */
   rung_conv_axis axis[RUNG_CONV_AXES];
@@ -65,10 +67,23 @@ int64_t rung_conv_tasks_padded(const rung_conv_shape *s, const rung_conv_kernel 
 rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, const rung_dim *role);
 bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel, int64_t task, float *scratch);
 
+/* Operands of what follows, by picture, channel and place; made once a task. */
+enum { RUNG_CONV_JOINED = 3 };
+typedef struct rung_conv_view {
+  rung_args args;
+  bool joined;  /* places of every operand lie at one distance */
+  bool one_row; /* and channels follow one another as those of y do, or an operand has one element */
+  rung_operand in[RUNG_STRIP_IO], out;
+  int64_t extent[RUNG_STRIP_IO + 1][RUNG_CONV_JOINED], stride[RUNG_STRIP_IO + 1][RUNG_CONV_JOINED];
+} rung_conv_view;
+void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *out_view);
+
+/* Elements of a channel that are worth finishing at once, while they are in the first cache. */
+enum { RUNG_CONV_FINISH = 256 };
 /* What follows, over finished results (conv_strip.c): places [place, place + n) of `rows` channels of y from `channel`
  * on. Held: of results that are not in y yet, for what knows channels only. */
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
-                      int64_t n);
+                      int64_t n, float *from, int64_t from_row);
 void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
                            float *held, int64_t held_row);
 

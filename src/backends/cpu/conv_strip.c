@@ -14,8 +14,6 @@
 #include "ops/op_table.h"
 #include "ops/shape.h"
 
-enum { JOINED = 3 }; /* axes of a view: pictures, channels, places */
-
 static bool refuse(char *why, const char *text) {
   strncpy(why, text, 119);
   return false;
@@ -73,7 +71,7 @@ rung_dim rung_conv_scratch_fused(rung_dims *dims, const rung_match *match, rung_
   const rung_node *root = root_node(body);
   rung_match inner;
   rung_match_init(&inner, body, root);
-  rung_value_type in[JOINED];
+  rung_value_type in[3];
   rung_dim role[RUNG_MAX_ROLES];
   for (uint32_t i = 0; i < root->n_in; i++) in[i] = *inner.in[i];
   root->op->role_dims(dims, in, root->n_in, inner.out, root->attrs, role);
@@ -99,15 +97,9 @@ rung_status rung_conv_prepare(const rung_cpu_prepare *in, const void **out_prepa
 
 /* ---- running */
 
-typedef struct view {
-  rung_args args;
-  rung_operand in[RUNG_STRIP_IO], out;
-  int64_t extent[RUNG_STRIP_IO + 1][JOINED], stride[RUNG_STRIP_IO + 1][JOINED];
-} view;
-
 /* The operand with its places as one axis; false if they do not lie at one distance. */
 static bool join(const rung_operand *o, int rank, int64_t *extent, int64_t *stride, rung_operand *out) {
-  for (int a = 0; a < JOINED; a++) {
+  for (int a = 0; a < RUNG_CONV_JOINED; a++) {
     extent[a] = 1;
     stride[a] = 0;
   }
@@ -124,22 +116,31 @@ static bool join(const rung_operand *o, int rank, int64_t *extent, int64_t *stri
   *out = *o;
   out->extent = extent;
   out->stride = stride;
-  out->rank = JOINED;
+  out->rank = RUNG_CONV_JOINED;
   return true;
 }
 
-static bool make_view(const rung_conv_shape *s, view *v) {
+/* Does the operand go on from channel to channel as y does, or is it one element? */
+static bool as_one_row(const rung_conv_shape *s, const int64_t *extent, const int64_t *stride) {
+  const int64_t channels = s->groups * s->results, all = channels * s->places;
+  if (extent[0] == 1 && extent[1] == 1 && extent[2] == 1) return true;
+  return s->places > 1 && extent[2] == s->places && stride[2] == 1 && extent[1] == channels &&
+         (channels == 1 || stride[1] == s->places) && extent[0] == s->batch && (s->batch == 1 || stride[0] == all);
+}
+
+void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *v) {
   const rung_args *args = s->args;
+  const int rank = s->y->rank;
   v->args = *args;
   v->args.in = v->in;
   v->args.out = &v->out;
-  const int rank = s->y->rank;
-  for (int i = 0; i < args->n_in; i++) {
-    v->in[i] = args->in[i];
-    if (s->fused->reads[i] && !join(&args->in[i], rank, v->extent[i], v->stride[i], &v->in[i])) return false;
+  v->joined = v->one_row = true;
+  for (int i = 0; i < args->n_in && v->joined; i++) {
+    if (!s->fused->reads[i]) continue;
+    v->joined = join(&args->in[i], rank, v->extent[i], v->stride[i], &v->in[i]);
+    v->one_row = v->one_row && v->joined && as_one_row(s, v->extent[i], v->stride[i]);
   }
   join(s->y, rank, v->extent[RUNG_STRIP_IO], v->stride[RUNG_STRIP_IO], &v->out);
-  return true;
 }
 
 static void run_columns(const rung_conv_shape *s, const rung_args *args, int64_t row, int64_t rows, int64_t col,
@@ -150,31 +151,39 @@ static void run_columns(const rung_conv_shape *s, const rung_args *args, int64_t
 }
 
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
-                      int64_t n) {
+                      int64_t n, float *from, int64_t from_row) {
   if (n <= 0) return;
-  view v;
+  const rung_conv_view *v = s->view;
   const int64_t row = picture * s->groups * s->results + channel;
-  float *at = (float *)s->y->base + row * s->places + place;
-  if (make_view(s, &v)) {
-    run_columns(s, &v.args, row, rows, place, n, at, s->places);
+  if (!from) {
+    from = (float *)s->y->base + row * s->places + place;
+    from_row = s->places;
+  }
+  if (v->joined) {
+    if (v->one_row && n == s->places && from_row == n) /* whole channels: one long row */
+      run_columns(s, &v->args, 0, 1, row * n, rows * n, from, 0);
+    else
+      run_columns(s, &v->args, row, rows, place, n, from, from_row);
     return;
   }
   const int64_t width = s->y->extent[s->y->rank - 1], lines = s->places / width;
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < n;) {
       const int64_t column = (place + i) % width, run = rung_conv_min(n - i, width - column);
-      run_columns(s, s->args, (row + r) * lines + (place + i) / width, 1, column, run, at + r * s->places + i, 0);
+      run_columns(s, s->args, (row + r) * lines + (place + i) / width, 1, column, run, from + r * from_row + i, 0);
       i += run;
     }
 }
 
 void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
                            float *held, int64_t held_row) {
-  view v;
-  if (!make_view(s, &v)) return; /* one element a channel always joins */
-  v.stride[RUNG_STRIP_IO][0] = v.stride[RUNG_STRIP_IO][1] = 0;
+  static const int64_t stride[RUNG_CONV_JOINED] = {0, 0, 1};
+  rung_args args = s->view->args; /* one element a channel always joins */
+  rung_operand out = s->view->out;
+  args.out = &out;
+  out.stride = stride;
   for (int64_t r = 0; r < rows; r++, held += held_row) {
-    v.out.base = (uint8_t *)held;
-    run_columns(s, &v.args, picture * s->groups * s->results + channel + r, 1, 0, n, held, 0);
+    out.base = (uint8_t *)held;
+    run_columns(s, &args, picture * s->groups * s->results + channel + r, 1, 0, n, held, 0);
   }
 }

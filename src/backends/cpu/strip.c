@@ -109,15 +109,15 @@ static void load(frame *f, const rung_strip_instr *i, int64_t col, int64_t n) {
   const rung_strip_stream *stream = &f->p->stream[i->index];
   const int64_t step = f->last[i->index];
   uint8_t *from = f->at[i->index] + col * step;
-  if (RUNG_LIKELY(step == sizeof(float) && stream->type == RUNG_TYPE_F32)) {
+  if (RUNG_LIKELY((step == sizeof(float) || i->one) && stream->type == RUNG_TYPE_F32)) {
     f->reg[i->out] = (float *)from;
     return;
   }
   float *temp = f->reg[i->out] = f->temp + f->p->reg[i->out].at * f->strip;
   if (step == stream->bytes)
-    f->level->load((rung_type)stream->type, from, temp, n);
+    f->level->load((rung_type)stream->type, from, temp, i->one ? 1 : n);
   else
-    load_spread((rung_type)stream->type, from, step, temp, n);
+    load_spread((rung_type)stream->type, from, step, temp, i->one ? 1 : n);
 }
 
 static void round_to(const frame *f, const rung_strip_instr *i, int64_t n) {
@@ -231,7 +231,7 @@ static void init_frame(frame *f, const rung_strip_program *p, const rung_args *a
     f->reg[r] = temp + reg->at * strip;
     if (reg->place == RUNG_PLACE_CONSTANT) f->reg[r] = (float *)reg->constant; /* never written */
     if (reg->place == RUNG_PLACE_UNIFORM)
-      load_spread((rung_type)reg->type, args->in[reg->index].base, 0, f->reg[r], strip);
+      load_spread((rung_type)reg->type, args->in[reg->index].base, 0, f->reg[r], reg->spread ? strip : 1);
   }
 }
 
@@ -313,9 +313,9 @@ rung_dim rung_strip_scratch(rung_dims *dims, const rung_match *match, const rung
   return rung_dims_add(dims, bytes, rung_dims_mul(dims, y->extent[y->rank - 1], row));
 }
 
-/* ---- epilogues. Their strips are short, and lie on the stack; each call finds its row anew. */
+/* ---- epilogues. Their strips lie on the stack: short ones, unless there are few. */
 
-enum { EPILOGUE_STRIP = RUNG_STRIP_COLUMNS };
+enum { EPILOGUE_STRIP = RUNG_STRIP_COLUMNS, FEW_TEMPS = 4 };
 
 /* Where the row of an operand begins when all leading axes of the space are counted as rows. */
 static uint8_t *epilogue_row(const rung_operand *o, int64_t bytes, const rung_operand *y, int64_t row) {
@@ -342,8 +342,10 @@ void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row
   const rung_operand *y = &args->out[0];
   float temp[RUNG_STRIP_EPILOGUE * EPILOGUE_STRIP];
   int64_t last[STREAMS];
+  const int64_t strip = p->temps <= FEW_TEMPS ? RUNG_STRIP : EPILOGUE_STRIP;
+  const int64_t sheet = y->rank < 2 ? rows : y->extent[y->rank - 2]; /* rows that lie at one distance */
   frame f;
-  init_frame(&f, p, args, temp, EPILOGUE_STRIP, 0);
+  init_frame(&f, p, args, temp, strip, 0);
   f.last = last;
   for (int i = 0; i < p->streams; i++) {
     const rung_operand *o = operand_of(args, &p->stream[i]);
@@ -351,14 +353,18 @@ void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row
     last[i] = own < 0 || o->extent[own] == 1 ? 0 : o->stride[own] * p->stream[i].bytes;
   }
   for (int64_t r = 0; r < rows; r++) {
+    const bool next = r && (row + r) % sheet;
     for (int i = 0; i < p->streams; i++) {
       const rung_operand *o = operand_of(args, &p->stream[i]);
-      f.at[i] = epilogue_row(o, p->stream[i].bytes, y, row + r);
+      if (next)
+        f.at[i] += step_of(o, p->stream[i].bytes, y->rank - 2, y->rank);
+      else
+        f.at[i] = epilogue_row(o, p->stream[i].bytes, y, row + r);
       if (comes_from_afar(o, row + r))
         f.level->fetch(f.at[i] + EPILOGUE_AHEAD * o->stride[0] * p->stream[i].bytes + col * last[i], n * last[i]);
     }
-    for (int64_t c = 0; c < n; c += EPILOGUE_STRIP) {
-      const int64_t some = n - c < EPILOGUE_STRIP ? n - c : EPILOGUE_STRIP;
+    for (int64_t c = 0; c < n; c += strip) {
+      const int64_t some = n - c < strip ? n - c : strip;
       place(&f, col + c);
       for (int k = 0; k < p->regs; k++)
         if (p->reg[k].place == RUNG_PLACE_ROOT) f.reg[k] = value[p->reg[k].index] + r * value_row + c;

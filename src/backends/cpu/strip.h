@@ -44,6 +44,9 @@ typedef struct rung_fold_kind {
 /* What a level brings (kernels/strip.inc). */
 typedef struct rung_strip_level {
   rung_apply_fn *(*find)(const rung_op *op); /* of an elementwise row; NULL: has none */
+  /* The same for an op of two operands of which operand `which` is one number for the strip: its only element is read.
+   * The other one comes first. */
+  rung_apply_fn *(*find_one)(const rung_op *op, int which);
   /* One function for two, the second of which takes the first's result as its first operand; NULL: none. */
   rung_apply_fn *(*join)(rung_apply_fn *first, rung_apply_fn *second);
   rung_apply_fn *copy;                  /* x */
