@@ -164,7 +164,10 @@ static void run_tile(const work *w, rung_conv_tile *tile, int64_t row, int64_t c
   const bool apart = tail_column >= 0;
   float *y = (float *)w->y + (w->row0 + row) * w->s->places + w->p0 + column, *tail = w->tail;
   const size_t bytes = (size_t)left * sizeof *y;
-  if (apart) tail += tail_column;
+  if (apart) {
+    tail += tail_column;
+    rung_conv_fetch(y, w->s->places, tile->rows, left);
+  }
   tile->c = y;
   tile->c_row = w->s->places;
   if (w->held) {

@@ -280,6 +280,17 @@ static void finish_runs(const work *w, int64_t first, int64_t rows, const run *r
   }
 }
 
+/* Where the runs of the tile at `column` of a group go. */
+static void fetch_runs(const work *w, int64_t first, int64_t rows, int64_t column, const run *runs, int n) {
+  const int64_t turns = w->p->h.phases, end = column + w->kernel->tile_columns;
+  for (int i = 0; i < n; i++) {
+    const int64_t lo = rung_conv_max(runs[i].at, column), hi = rung_conv_min(runs[i].at + runs[i].n, end);
+    if (lo < hi)
+      rung_conv_fetch(w->y + first * w->s->places + runs[i].to + (lo - runs[i].at) * turns, w->s->places, rows,
+                      (hi - lo) * turns);
+  }
+}
+
 /* All phases along a row that begin at row phase f0, for one block of results and a group of tiles. */
 static void run_tiles(const work *w, int64_t f0, int64_t block, int64_t column, int64_t columns, const run *runs,
                       int n) {
@@ -297,6 +308,7 @@ static void run_tiles(const work *w, int64_t f0, int64_t block, int64_t column, 
     t.a = w->lies ? (const float *)w->w + first * t.a_row + w->c0 * w->p->taps
                   : w->weights + w->a_begin[f] + (first - begin) * t.a_row;
     for (int64_t i = 0; i < columns; i += w->kernel->tile_columns) {
+      if (fused && k == 0) fetch_runs(w, first, t.rows, i, runs, n);
       t.b = w->copy + column + i;
       t.c = w->tiles + k * RUNG_CONV_ROWS * w->tile_row + i;
       w->kernel->tile_offsets(&t);

@@ -16,7 +16,7 @@ typedef struct rung_conv_shape {
   const rung_args *args;
   const rung_operand *x, *w, *bias, *y; /* bias NULL without */
   const rung_conv_prepared *fused;      /* what follows; NULL: nothing */
-  const struct rung_conv_view *view;    /* of the operands that it reads */
+  struct rung_conv_view *view;          /* of the operands that it reads */
   bool transposed, count_pad;
   int64_t batch, groups, channels, results; /* the latter two of a group */
   rung_conv_axis axis[RUNG_CONV_AXES];
@@ -70,6 +70,7 @@ bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kern
 /* Operands of what follows, by picture, channel and place; made once a task. */
 enum { RUNG_CONV_JOINED = 3 };
 typedef struct rung_conv_view {
+  rung_strip_epilogue_run run;
   rung_args args;
   bool joined;  /* places of every operand lie at one distance */
   bool one_row; /* and channels follow one another as those of y do, or an operand has one element */
@@ -80,6 +81,11 @@ void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *out_view);
 
 /* Elements of a channel that are worth finishing at once, while they are in the first cache. */
 enum { RUNG_CONV_FINISH = 256 };
+/* Lines of y that what follows will write: it writes them in one burst, which waits for each line that is not there. */
+static inline void rung_conv_fetch(const float *y, int64_t row, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t i = 0; i < n; i += 16) RUNG_FETCH_TO_WRITE(y + r * row + i);
+}
 /* What follows, over finished results (conv_strip.c): places [place, place + n) of `rows` channels of y from `channel`
  * on. Held: of results that are not in y yet, for what knows channels only. */
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,

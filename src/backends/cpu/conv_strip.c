@@ -141,13 +141,13 @@ void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *v) {
     v->one_row = v->one_row && v->joined && as_one_row(s, v->extent[i], v->stride[i]);
   }
   join(s->y, rank, v->extent[RUNG_STRIP_IO], v->stride[RUNG_STRIP_IO], &v->out);
+  rung_strip_epilogue_begin(&v->run, s->fused->strip.program, v->joined ? &v->args : args);
 }
 
-static void run_columns(const rung_conv_shape *s, const rung_args *args, int64_t row, int64_t rows, int64_t col,
-                        int64_t n, float *at, int64_t at_row) {
-  const rung_cpu_strip *strip = &s->fused->strip;
+static void run_columns(const rung_conv_shape *s, int64_t row, int64_t rows, int64_t col, int64_t n, float *at,
+                        int64_t at_row) {
   float *value[1] = {at};
-  strip->fn(strip->program, args, row, rows, col, n, value, at_row);
+  rung_strip_epilogue_rows(&s->view->run, row, rows, col, n, value, at_row);
 }
 
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
@@ -161,29 +161,27 @@ void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel
   }
   if (v->joined) {
     if (v->one_row && n == s->places && from_row == n) /* whole channels: one long row */
-      run_columns(s, &v->args, 0, 1, row * n, rows * n, from, 0);
+      run_columns(s, 0, 1, row * n, rows * n, from, 0);
     else
-      run_columns(s, &v->args, row, rows, place, n, from, from_row);
+      run_columns(s, row, rows, place, n, from, from_row);
     return;
   }
   const int64_t width = s->y->extent[s->y->rank - 1], lines = s->places / width;
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < n;) {
       const int64_t column = (place + i) % width, run = rung_conv_min(n - i, width - column);
-      run_columns(s, s->args, (row + r) * lines + (place + i) / width, 1, column, run, from + r * from_row + i, 0);
+      run_columns(s, (row + r) * lines + (place + i) / width, 1, column, run, from + r * from_row + i, 0);
       i += run;
     }
 }
 
 void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
                            float *held, int64_t held_row) {
+  rung_operand *out = &s->view->out; /* its rows are those held; one element a channel always joins */
   static const int64_t stride[RUNG_CONV_JOINED] = {0, 0, 1};
-  rung_args args = s->view->args; /* one element a channel always joins */
-  rung_operand out = s->view->out;
-  args.out = &out;
-  out.stride = stride;
+  out->stride = stride;
   for (int64_t r = 0; r < rows; r++, held += held_row) {
-    out.base = (uint8_t *)held;
-    run_columns(s, &args, picture * s->groups * s->results + channel + r, 1, 0, n, held, 0);
+    out->base = (uint8_t *)held;
+    run_columns(s, picture * s->groups * s->results + channel + r, 1, 0, n, held, 0);
   }
 }

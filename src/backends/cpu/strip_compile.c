@@ -437,12 +437,15 @@ static bool make_streams(builder *b) {
 }
 
 static bool note_moving(builder *b) {
-  uint16_t moving[RUNG_STRIP_REGS];
+  uint16_t moving[RUNG_STRIP_REGS] = {0}, root[RUNG_STRIP_REGS] = {0};
   rung_strip_program *p = b->program;
-  for (uint16_t r = 0; r < p->regs; r++)
+  for (uint16_t r = 0; r < p->regs; r++) {
     if (p->reg[r].place == RUNG_PLACE_OUT || p->reg[r].place == RUNG_PLACE_ROW) moving[p->movings++] = r;
+    if (p->reg[r].place == RUNG_PLACE_ROOT) root[p->roots++] = r;
+  }
   p->moving = rung_arena_copy(b->arena, moving, (size_t)(p->movings ? p->movings : 1) * sizeof *moving);
-  return p->moving != NULL;
+  p->root = rung_arena_copy(b->arena, root, (size_t)(p->roots ? p->roots : 1) * sizeof *root);
+  return p->moving && p->root;
 }
 
 /* What stays of a program, at its own size. */

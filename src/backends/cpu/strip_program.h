@@ -70,7 +70,8 @@ struct rung_strip_program {
   rung_strip_reg *reg;
   const rung_strip_stream *stream; /* operands, then results */
   const uint16_t *moving;          /* registers that move from strip to strip: OUT and ROW */
-  uint16_t instrs, phases, regs, temps, rows, folds, streams, movings;
+  const uint16_t *root;            /* those that the caller of an epilogue gives */
+  uint16_t instrs, phases, regs, temps, rows, folds, streams, movings, roots;
   bool keeps_last; /* the last axis may not be joined with others: folds, blocks */
 };
 
