@@ -4,10 +4,11 @@
  *
  *   c = conv x, w, b              c = conv x, w s, b s + t
  *   m = mul c, s          -->
- *   y = add m, t                  s, t [channels, 1, 1], made of weights and constants
+ *   y = add m, t                  s, t [channels, 1, 1] or of one element, made of weights and constants
  *
- * Only where nobody else reads what lies between, and for numbers by channel: one number for all is left to the rows of
- * patterns.def, which know it as a part of an activation. */
+ * Only where nobody else reads what lies between. Rows of patterns.def that begin with a factor or an addend read their
+ * x twice (x clip(x + 3, 0, 6) / 6), so that nothing of an activation is taken here. Factors behind matrix products stay:
+ * there they cost nothing, and that of attention is a part of what patterns.def looks for. */
 #include "ops/attrs.h"
 #include "ops/build.h"
 #include "ops/op_table.h"
@@ -28,30 +29,37 @@ static const rung_value_type *type_of(const folder *f, uint32_t value) {
   return rung_graph_value_type(f->rw.from, value);
 }
 
-/* [.., channels, 1, ..], of as many channels as y has, and more than one. */
+static bool is_single(const folder *f, uint32_t value) {
+  int64_t elements;
+  return rung_type_is_fixed(f->rw.from->dims, type_of(f, value), &elements) && elements == 1;
+}
+
+/* One element, or [.., channels, 1, ..] of as many channels as y has. */
 static bool by_channel(const folder *f, uint32_t value, const rung_value_type *y) {
   const rung_value_type *type = type_of(f, value);
   const rung_dims *dims = f->rw.from->dims;
   int64_t channels, elements;
   const int at = type->rank - (y->rank - 1);
-  return f->origin[value] != RUNG_FROM_ELSEWHERE && type->type == RUNG_TYPE_F32 && !type->layout && at >= 0 &&
-         rung_dims_is_constant(dims, y->extent[1], &channels) && channels > 1 &&
-         rung_dim_same(type->extent[at], y->extent[1]) && rung_type_is_fixed(dims, type, &elements) &&
-         elements == channels;
-}
-
-/* Which operand of the node is the factor or addend, when the other one is `value`; -1: it is no such node. */
-static int operand_of(const folder *f, const rung_node *node, uint32_t value, bool factors) {
-  const bool fits = node->op == &rung_op_add || node->op == &rung_op_sub || (factors && node->op == &rung_op_mul);
-  if (!fits || node->n_in != 2 || node->in[0] == node->in[1]) return -1;
-  const int at = node->in[0] == value ? 1 : 0;
-  if (node->op == &rung_op_sub && at == 0) return -1;
-  return by_channel(f, node->in[at], type_of(f, value)) ? at : -1;
+  if (f->origin[value] == RUNG_FROM_ELSEWHERE || type->type != RUNG_TYPE_F32 || type->layout) return false;
+  if (!rung_dims_is_constant(dims, y->extent[1], &channels) || type->rank > y->rank) return false;
+  return is_single(f, value) || (at >= 0 && rung_dim_same(type->extent[at], y->extent[1]) &&
+                                 rung_type_is_fixed(dims, type, &elements) && elements == channels);
 }
 
 /* Weights of a transpose have results within groups: one row of them serves several channels. */
-static bool takes_factors(const rung_node *conv) {
-  return conv->op == &rung_op_conv || ((const rung_conv_transpose_attrs *)conv->attrs)->groups == 1;
+static bool takes_factor(const folder *f, const rung_node *conv, uint32_t value) {
+  return conv->op == &rung_op_conv || ((const rung_conv_transpose_attrs *)conv->attrs)->groups == 1 ||
+         is_single(f, value);
+}
+
+/* Which operand of the node is the factor or addend, when the other one is `value`; -1: it is no such node. */
+static int operand_of(const folder *f, const rung_node *node, uint32_t value, const rung_node *conv) {
+  const bool factor = node->op == &rung_op_mul || node->op == &rung_op_div;
+  if ((!factor && node->op != &rung_op_add && node->op != &rung_op_sub) || node->in[0] == node->in[1]) return -1;
+  const int at = node->in[0] == value ? 1 : 0;
+  if ((node->op == &rung_op_sub || node->op == &rung_op_div) && at == 0) return -1;
+  if (factor && !takes_factor(f, conv, node->in[at])) return -1;
+  return by_channel(f, node->in[at], type_of(f, value)) ? at : -1;
 }
 
 static bool may_change(const folder *f, const rung_node *conv) {
@@ -79,8 +87,7 @@ static rung_status find_chains(folder *f, rung_arena *arena) {
     if (is_conv(node) && may_change(f, node)) conv[i] = i + 1;
     if (!conv[i]) continue;
     const uint32_t value = node->first_value, to = reader[value];
-    if (f->uses[value] == 1 && to > i &&
-        operand_of(f, &g->node[to], value, takes_factors(&g->node[conv[i] - 1])) >= 0) {
+    if (f->uses[value] == 1 && to > i && operand_of(f, &g->node[to], value, &g->node[conv[i] - 1]) >= 0) {
       f->next[i] = to;
       conv[to] = conv[i];
     } else if (conv[i] != i + 1) {
@@ -90,9 +97,10 @@ static rung_status find_chains(folder *f, rung_arena *arena) {
   return RUNG_OK;
 }
 
-static rung_value shaped(folder *f, rung_value v, int rank, int axis, rung_dim channels) {
+/* Along one axis of `rank`; a single one stays single. */
+static rung_value shaped(folder *f, rung_value v, bool single, int rank, int axis, rung_dim channels) {
   rung_dim extent[RUNG_MAX_RANK];
-  for (int i = 0; i < rank; i++) extent[i] = i == axis ? channels : rung_dims_constant(f->rw.to->dims, 1);
+  for (int i = 0; i < rank; i++) extent[i] = i == axis && !single ? channels : rung_dims_constant(f->rw.to->dims, 1);
   return rung_build_reshape(f->rw.to, v, rank, extent);
 }
 
@@ -110,16 +118,19 @@ static rung_status emit(folder *f, uint32_t conv, uint32_t last) {
     const uint32_t value = g->node[i].first_value;
     i = f->next[i];
     const rung_node *member = &g->node[i];
-    const rung_value s = f->rw.map[member->in[member->in[0] == value ? 1 : 0]];
-    const rung_value flat = shaped(f, s, 1, 0, channels);
-    if (member->op == &rung_op_mul) {
-      in[1] = rung_build_mul(to, in[1], shaped(f, s, rank, axis, channels));
-      if (in[2].id) in[2] = rung_build_mul(to, in[2], flat);
-    } else if (member->op == &rung_op_sub) {
-      in[2] = in[2].id ? rung_build_sub(to, in[2], flat) : rung_build_neg(to, flat);
-    } else {
-      in[2] = in[2].id ? rung_build_add(to, in[2], flat) : flat;
+    const uint32_t operand = member->in[member->in[0] == value ? 1 : 0];
+    const bool single = is_single(f, operand);
+    const rung_value flat = shaped(f, f->rw.map[operand], single, 1, 0, channels);
+    const rung_value wide = shaped(f, flat, single, rank, axis, channels);
+    if (member->op == &rung_op_mul || member->op == &rung_op_div) {
+      rung_value (*op)(rung_graph *, rung_value, rung_value) =
+          member->op == &rung_op_mul ? rung_build_mul : rung_build_div;
+      in[1] = op(to, in[1], wide);
+      if (in[2].id) in[2] = op(to, in[2], flat);
+      continue;
     }
+    if (!in[2].id) in[2] = rung_build_expand(to, rung_build_scalar(to, RUNG_TYPE_F32, 0), 1, &channels);
+    in[2] = member->op == &rung_op_sub ? rung_build_sub(to, in[2], flat) : rung_build_add(to, in[2], flat);
   }
   const rung_value y = rung_graph_op(to, node->op, in, in[2].id ? 3 : 2, node->attrs);
   if (rung_graph_status(to)) return rung_pass_failed(f->env, to);

@@ -29,6 +29,7 @@ enum {
   DEPTH = 16384,     /* most k of a chunk */
   WEIGHTS = 1 << 20, /* most floats of weights that are copied for one */
   LINE = 256,        /* results of a row that are held until they go to y */
+  APART = 512 + 16,  /* floats: what is moved does not lie 4 KiB from where it goes */
   SLACK = RUNG_CONV_COLUMNS + 16,
   GRAIN = 100000
 };
@@ -120,7 +121,7 @@ rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, cons
   const rung_dim weights =
       rung_dims_combine(dims, RUNG_DIM_MIN, rung_dims_mul(dims, row, role[1]), rung_dims_constant(dims, WEIGHTS));
   const rung_dim offsets = rung_dims_combine(dims, RUNG_DIM_MIN, depth, rung_dims_constant(dims, DEPTH));
-  const int64_t rest = FLOATS + SLACK + 2 * RUNG_CONV_ROWS * LINE;
+  const int64_t rest = FLOATS + SLACK + 2 * RUNG_CONV_ROWS * LINE + APART;
   const rung_dim beside = rung_dims_add(dims, rung_dims_add(dims, weights, offsets), role[1]);
   return rung_dims_mul(dims, rung_dims_add(dims, beside, rung_dims_constant(dims, rest)),
                        rung_dims_constant(dims, sizeof(float)));
@@ -357,7 +358,7 @@ bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kern
   w.lies = p.lies;
   w.copy = scratch;
   w.tiles = scratch + FLOATS + SLACK;
-  w.line = w.tiles + RUNG_CONV_ROWS * LINE;
+  w.line = w.tiles + RUNG_CONV_ROWS * LINE + APART;
   w.tile_row = LINE / p.h.phases / RUNG_CONV_COLUMNS * RUNG_CONV_COLUMNS;
   float *bias = w.line + RUNG_CONV_ROWS * LINE; /* as many as there are results */
   if (s->bias) {

@@ -136,6 +136,7 @@ void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *v) {
   v->args.out = &v->out;
   v->joined = v->one_row = true;
   for (int i = 0; i < args->n_in && v->joined; i++) {
+    v->in[i] = args->in[i];
     if (!s->fused->reads[i]) continue;
     v->joined = join(&args->in[i], rank, v->extent[i], v->stride[i], &v->in[i]);
     v->one_row = v->one_row && v->joined && as_one_row(s, v->extent[i], v->stride[i]);
