@@ -281,6 +281,15 @@ static void finish_runs(const work *w, int64_t first, int64_t rows, const run *r
   }
 }
 
+/* In the tiles, before they are put in turn: whole tiles as one row. */
+static void finish_tiles(const work *w, int64_t turn, int64_t rows, int64_t columns) {
+  float *tiles = w->tiles + turn * RUNG_CONV_ROWS * w->tile_row;
+  if (columns == w->tile_row)
+    rung_conv_finish_numbers(w->s, tiles, rows * columns);
+  else
+    for (int64_t r = 0; r < rows; r++) rung_conv_finish_numbers(w->s, tiles + r * w->tile_row, columns);
+}
+
 /* Where the runs of the tile at `column` of a group go. */
 static void fetch_runs(const work *w, int64_t first, int64_t rows, int64_t column, const run *runs, int n) {
   const int64_t turns = w->p->h.phases, end = column + w->kernel->tile_columns;
@@ -298,6 +307,7 @@ static void run_tiles(const work *w, int64_t f0, int64_t block, int64_t column, 
   const int64_t first = w->s->results * block / w->p->blocks, next = w->s->results * (block + 1) / w->p->blocks;
   const int64_t begin = w->s->results * w->block0 / w->p->blocks;
   const bool fused = w->s->fused && w->c0 + w->channels == w->s->channels;
+  const bool in_place = fused && w->s->view->numbers && w->p->h.phases > 1;
   rung_conv_tile t = {.rows = (int)(next - first), .c_row = w->tile_row, .first = w->c0 == 0};
   t.bias = w->c0 || !w->bias ? NULL : w->bias + first;
   if (!t.first) move_runs(w, first, t.rows, runs, n, true);
@@ -309,16 +319,18 @@ static void run_tiles(const work *w, int64_t f0, int64_t block, int64_t column, 
     t.a = w->lies ? (const float *)w->w + first * t.a_row + w->c0 * w->p->taps
                   : w->weights + w->a_begin[f] + (first - begin) * t.a_row;
     for (int64_t i = 0; i < columns; i += w->kernel->tile_columns) {
-      if (fused && k == 0) fetch_runs(w, first, t.rows, i, runs, n);
+      if (fused && !in_place) fetch_runs(w, first, t.rows, i, runs, n);
       t.b = w->copy + column + i;
       t.c = w->tiles + k * RUNG_CONV_ROWS * w->tile_row + i;
       w->kernel->tile_offsets(&t);
     }
   }
-  if (fused)
+  if (fused && !in_place) {
     finish_runs(w, first, t.rows, runs, n);
-  else
-    move_runs(w, first, t.rows, runs, n, false);
+    return;
+  }
+  for (int64_t k = 0; k < w->p->h.phases && in_place; k++) finish_tiles(w, k, t.rows, columns);
+  move_runs(w, first, t.rows, runs, n, false);
 }
 
 static void run_chunk(work *w) {

@@ -213,9 +213,10 @@ static void load(const gathered *g, rung_type type, const uint8_t *from, int64_t
     rung_conv_load(type, from, step, n, g->floats + at);
 }
 
+enum { AHEAD = 3 };
 /* One k: places [p0, p0 + n) of the phase, row by row of the picture, to `to` on. */
 static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *channel,
-                       const int64_t *tap, const gathered *g, int64_t p0, int64_t n, int64_t to) {
+                       const int64_t *tap, const gathered *g, int64_t p0, int64_t n, int64_t to, int64_t ahead) {
   const rung_type type = (rung_type)s->x->type;
   const int64_t bytes = rung_type_get(type)->bytes;
   const rung_conv_line *line = phase->line;
@@ -233,6 +234,8 @@ static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, c
       const int64_t at =
           z * s->axis[0].x_step + y * s->axis[1].x_step + (lo * line[2].in_step + left) * s->axis[2].x_step;
       fill(g, to, lo - column);
+      for (int64_t i = 0; i < (hi - lo) * line[2].in_step && ahead; i += 16)
+        __builtin_prefetch(channel + (at + i + ahead * s->x_channel) * bytes, 0, 2);
       if (hi > lo) load(g, type, channel + at * bytes, line[2].in_step * s->axis[2].x_step, hi - lo, to + lo - column);
       fill(g, to + hi - column, column + run - hi);
     }
@@ -253,7 +256,8 @@ static void gather(const rung_conv_shape *s, const rung_conv_phase *phase, const
   int64_t tap[RUNG_CONV_AXES] = {rest / (phase->line[1].taps * phase->line[2].taps),
                                  rest / phase->line[2].taps % phase->line[1].taps, rest % phase->line[2].taps};
   for (int64_t k = 0; k < count; k++) {
-    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, g, p0, n, k * row);
+    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, g, p0, n, k * row,
+               tap[0] || tap[1] || tap[2] || channel + AHEAD >= s->channels ? 0 : AHEAD);
     if (++tap[2] < phase->line[2].taps) continue;
     tap[2] = 0;
     if (++tap[1] < phase->line[1].taps) continue;

@@ -74,6 +74,7 @@ typedef struct rung_conv_view {
   rung_args args;
   bool joined;  /* places of every operand lie at one distance */
   bool one_row; /* and channels follow one another as those of y do, or an operand has one element */
+  bool numbers; /* every operand has one element: what follows knows no places */
   rung_operand in[RUNG_STRIP_IO], out;
   int64_t extent[RUNG_STRIP_IO + 1][RUNG_CONV_JOINED], stride[RUNG_STRIP_IO + 1][RUNG_CONV_JOINED];
 } rung_conv_view;
@@ -90,6 +91,7 @@ static inline void rung_conv_fetch(const float *y, int64_t row, int64_t rows, in
  * on. Held: of results that are not in y yet, for what knows channels only. */
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
                       int64_t n, float *from, int64_t from_row);
+void rung_conv_finish_numbers(const rung_conv_shape *s, float *at, int64_t n); /* view->numbers; in place */
 void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
                            float *held, int64_t held_row);
 

@@ -120,10 +120,12 @@ static bool join(const rung_operand *o, int rank, int64_t *extent, int64_t *stri
   return true;
 }
 
+static bool is_number(const int64_t *extent) { return extent[0] == 1 && extent[1] == 1 && extent[2] == 1; }
+
 /* Does the operand go on from channel to channel as y does, or is it one element? */
 static bool as_one_row(const rung_conv_shape *s, const int64_t *extent, const int64_t *stride) {
   const int64_t channels = s->groups * s->results, all = channels * s->places;
-  if (extent[0] == 1 && extent[1] == 1 && extent[2] == 1) return true;
+  if (is_number(extent)) return true;
   return s->places > 1 && extent[2] == s->places && stride[2] == 1 && extent[1] == channels &&
          (channels == 1 || stride[1] == s->places) && extent[0] == s->batch && (s->batch == 1 || stride[0] == all);
 }
@@ -134,12 +136,13 @@ void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *v) {
   v->args = *args;
   v->args.in = v->in;
   v->args.out = &v->out;
-  v->joined = v->one_row = true;
+  v->joined = v->one_row = v->numbers = true;
   for (int i = 0; i < args->n_in && v->joined; i++) {
     v->in[i] = args->in[i];
     if (!s->fused->reads[i]) continue;
     v->joined = join(&args->in[i], rank, v->extent[i], v->stride[i], &v->in[i]);
     v->one_row = v->one_row && v->joined && as_one_row(s, v->extent[i], v->stride[i]);
+    v->numbers = v->numbers && v->joined && is_number(v->extent[i]);
   }
   join(s->y, rank, v->extent[RUNG_STRIP_IO], v->stride[RUNG_STRIP_IO], &v->out);
   rung_strip_epilogue_begin(&v->run, s->fused->strip.program, v->joined ? &v->args : args);
@@ -176,13 +179,21 @@ void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel
     }
 }
 
+/* Results are changed where they lie, in rows that are not those of y. */
+static void run_in_place(const rung_conv_shape *s, int64_t row, int64_t n, float *at) {
+  static const int64_t stride[RUNG_CONV_JOINED] = {0, 0, 1};
+  rung_operand *out = &s->view->out;
+  const rung_operand kept = *out;
+  out->stride = stride;
+  out->base = (uint8_t *)at;
+  run_columns(s, row, 1, 0, n, at, 0);
+  *out = kept;
+}
+
+void rung_conv_finish_numbers(const rung_conv_shape *s, float *at, int64_t n) { run_in_place(s, 0, n, at); }
+
 void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
                            float *held, int64_t held_row) {
-  rung_operand *out = &s->view->out; /* its rows are those held; one element a channel always joins */
-  static const int64_t stride[RUNG_CONV_JOINED] = {0, 0, 1};
-  out->stride = stride;
-  for (int64_t r = 0; r < rows; r++, held += held_row) {
-    out->base = (uint8_t *)held;
-    run_columns(s, picture * s->groups * s->results + channel + r, 1, 0, n, held, 0);
-  }
+  for (int64_t r = 0; r < rows; r++)
+    run_in_place(s, picture * s->groups * s->results + channel + r, n, held + r * held_row);
 }

@@ -341,6 +341,25 @@ void rung_strip_epilogue_begin(rung_strip_epilogue_run *run, const void *program
   }
 }
 
+/* One instruction from what the caller gives, and numbers, to where the result lies: no more than pointers move. */
+static void run_single(const rung_strip_epilogue_run *run, const uint8_t *at, int64_t rows, int64_t col, int64_t n,
+                       float *const *value, int64_t value_row) {
+  const frame *f = &run->frame;
+  const rung_strip_instr *i = &f->p->instr[0];
+  const float *in[3] = {NULL, NULL, NULL};
+  int64_t step[3] = {0, 0, 0};
+  for (int k = 0; k < 3 && i->in[k] >= 0; k++) {
+    const rung_strip_reg *reg = &f->p->reg[i->in[k]];
+    const bool root = reg->place == RUNG_PLACE_ROOT;
+    in[k] = root ? value[reg->index] : f->reg[i->in[k]];
+    if (root) step[k] = value_row;
+  }
+  for (int64_t r = 0; r < rows; r++, at += run->step[0]) {
+    i->fn((float *)at + col, in, n, i->attr);
+    for (int k = 0; k < 3; k++) in[k] += step[k];
+  }
+}
+
 void rung_strip_epilogue_rows(rung_strip_epilogue_run *run, int64_t row, int64_t rows, int64_t col, int64_t n,
                               float *const *value, int64_t value_row) {
   frame *f = &run->frame;
@@ -348,6 +367,10 @@ void rung_strip_epilogue_rows(rung_strip_epilogue_run *run, int64_t row, int64_t
   const rung_args *args = run->args;
   const rung_operand *y = &args->out[0];
   const int64_t sheet = y->rank < 2 ? rows : y->extent[y->rank - 2]; /* rows that lie at one distance */
+  if (p->is_single && n <= run->strip && (rows == 1 || row % sheet + rows <= sheet)) {
+    run_single(run, epilogue_row(y, sizeof(float), y, row), rows, col, n, value, value_row);
+    return;
+  }
   for (int64_t r = 0; r < rows; r++) {
     const bool next = r && (row + r) % sheet;
     for (int i = 0; i < p->streams; i++) {

@@ -458,6 +458,9 @@ static bool keep(builder *b) {
   p->instr = rung_arena_copy(b->arena, b->instr, (size_t)(b->instrs ? b->instrs : 1) * sizeof *b->instr);
   p->reg = rung_arena_copy(b->arena, p->reg, (size_t)(p->regs ? p->regs : 1) * sizeof *p->reg);
   p->instrs = (uint16_t)b->instrs;
+  const rung_strip_instr *i = p->instr;
+  p->is_single = i && p->roots && p->instrs == 1 && p->streams == 1 && i->kind == RUNG_STRIP_APPLY && i->slot < 0 &&
+                 p->reg && p->reg[i->out].place == RUNG_PLACE_OUT;
   if (!p->phases) p->phases = 1;
   return p->instr && p->reg;
 }

@@ -73,6 +73,7 @@ struct rung_strip_program {
   const uint16_t *root;            /* those that the caller of an epilogue gives */
   uint16_t instrs, phases, regs, temps, rows, folds, streams, movings, roots;
   bool keeps_last; /* the last axis may not be joined with others: folds, blocks */
+  bool is_single;  /* one function of what an epilogue is given and of numbers, its result of f32 */
 };
 
 #endif
