@@ -234,8 +234,8 @@ static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, c
       const int64_t at =
           z * s->axis[0].x_step + y * s->axis[1].x_step + (lo * line[2].in_step + left) * s->axis[2].x_step;
       fill(g, to, lo - column);
-      for (int64_t i = 0; i < (hi - lo) * line[2].in_step && ahead; i += 16)
-        __builtin_prefetch(channel + (at + i + ahead * s->x_channel) * bytes, 0, 2);
+      if (ahead)
+        rung_conv_fetch_ahead(channel + (at + ahead * s->x_channel) * bytes, (hi - lo) * line[2].in_step * bytes);
       if (hi > lo) load(g, type, channel + at * bytes, line[2].in_step * s->axis[2].x_step, hi - lo, to + lo - column);
       fill(g, to + hi - column, column + run - hi);
     }

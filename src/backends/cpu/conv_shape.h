@@ -82,6 +82,10 @@ void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *out_view);
 
 /* Elements of a channel that are worth finishing at once, while they are in the first cache. */
 enum { RUNG_CONV_FINISH = 256 };
+/* Lines of x that will be read soon: pieces of channels are short, and the processor's own fetching begins anew at each. */
+static inline void rung_conv_fetch_ahead(const uint8_t *x, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) RUNG_FETCH_SECOND(x + i);
+}
 /* Lines of y that what follows will write: it writes them in one burst, which waits for each line that is not there. */
 static inline void rung_conv_fetch(const float *y, int64_t row, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; r++)
