@@ -15,7 +15,6 @@
 #define RUNG_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define RUNG_UNUSED __attribute__((unused))
 #define RUNG_RESTRICT __restrict__
-#define RUNG_FETCH_TO_WRITE(p) __builtin_prefetch(p, 1)
 #define RUNG_FETCH_SECOND(p) __builtin_prefetch(p, 0, 2) /* into the second cache */
 #else
 #define RUNG_PRINTF(text, first)
@@ -25,7 +24,6 @@
 #define RUNG_UNLIKELY(x) (x)
 #define RUNG_UNUSED
 #define RUNG_RESTRICT
-#define RUNG_FETCH_TO_WRITE(p) ((void)(p))
 #define RUNG_FETCH_SECOND(p) ((void)(p))
 #endif
 /* Leaves the function with the status of a failed call: the only control-flow macro of the project. */

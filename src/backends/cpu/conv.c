@@ -21,8 +21,7 @@ enum {
   GRAIN = 100000, /* products that are worth a task */
   WEIGHT_ROW =
       RUNG_CONV_K + 16, /* floats between copied rows of weights, so that they do not meet in one set of a cache */
-  SLACK = 16,           /* floats behind what few and taps read */
-  TAIL_ROW = RUNG_CONV_FINISH + 16 /* floats of a row of results that are not in y yet */
+  SLACK = 16            /* floats behind what few and taps read */
 };
 
 /* ---- what fits */
@@ -102,7 +101,7 @@ int64_t rung_conv_tasks(const rung_args *args, bool transposed, const rung_conv_
 /* ---- scratch of a thread: gathered | weights | last columns | results held back, or places of few with weights */
 
 rung_dim rung_conv_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role) {
-  const int64_t floats = RUNG_CONV_FLOATS + RUNG_CONV_ROWS * (WEIGHT_ROW + TAIL_ROW) + RUNG_CONV_COLUMNS;
+  const int64_t floats = RUNG_CONV_FLOATS + RUNG_CONV_ROWS * (WEIGHT_ROW + RUNG_CONV_COLUMNS) + RUNG_CONV_COLUMNS;
   const bool transposed = match->node->op == &rung_op_conv_transpose;
   rung_dim more = rung_dims_constant(dims, 0);
   if (transposed || match->out[0].type != RUNG_TYPE_F32)
@@ -158,29 +157,25 @@ static const float *bias_of(const work *w, int64_t first, int64_t rows, float *s
 }
 
 /* Columns [column, column + columns of a tile) of one block of rows. A last tile that is not whole goes by way of
- * `tail`; so does what is finished from there, which then lies `tail_column` on. */
-static void run_tile(const work *w, rung_conv_tile *tile, int64_t row, int64_t column, int64_t tail_column) {
+ * `tail`. */
+static void run_tile(const work *w, rung_conv_tile *tile, int64_t row, int64_t column) {
   const int64_t columns = w->kernel->tile_columns, left = rung_conv_min(columns, w->n - column);
-  const bool apart = tail_column >= 0;
-  float *y = (float *)w->y + (w->row0 + row) * w->s->places + w->p0 + column, *tail = w->tail;
+  float *y = (float *)w->y + (w->row0 + row) * w->s->places + w->p0 + column;
   const size_t bytes = (size_t)left * sizeof *y;
-  if (apart) {
-    tail += tail_column;
-    rung_conv_fetch(y, w->s->places, tile->rows, left);
-  }
   tile->c = y;
   tile->c_row = w->s->places;
   if (w->held) {
     tile->c = w->held + row * w->held_row + column;
     tile->c_row = w->held_row;
-  } else if (left < columns || apart) {
-    tile->c = tail;
-    tile->c_row = TAIL_ROW;
-    for (int r = 0; r < tile->rows && !tile->first; r++) memcpy(tail + r * TAIL_ROW, y + r * w->s->places, bytes);
+  } else if (left < columns) {
+    tile->c = w->tail;
+    tile->c_row = RUNG_CONV_COLUMNS;
+    for (int r = 0; r < tile->rows && !tile->first; r++)
+      memcpy(w->tail + r * RUNG_CONV_COLUMNS, y + r * w->s->places, bytes);
   }
   w->kernel->tile(tile);
-  for (int r = 0; r < tile->rows && tile->c == tail && !apart; r++)
-    memcpy(y + r * w->s->places, tail + r * TAIL_ROW, bytes);
+  for (int r = 0; r < tile->rows && tile->c == w->tail; r++)
+    memcpy(y + r * w->s->places, w->tail + r * RUNG_CONV_COLUMNS, bytes);
 }
 
 static void run_block(const work *w, int64_t block, int64_t k0, int64_t count, int64_t gathered_row) {
@@ -199,20 +194,15 @@ static void run_block(const work *w, int64_t block, int64_t k0, int64_t count, i
     tile.a = w->weights;
     tile.a_row = WEIGHT_ROW;
   }
-  const bool last = w->s->fused && !w->held && k0 + count >= w->phase.k;
-  int64_t finished = 0;
   for (int64_t column = 0; column < w->n; column += columns) {
     const bool whole = column + columns <= w->n;
     tile.b = w->direct && whole ? w->direct + k0 * w->s->x_channel + column : w->gathered + column;
     tile.b_row = w->direct && whole ? w->s->x_channel : gathered_row;
     if (w->direct && !whole) tile.b = w->gathered;
-    run_tile(w, &tile, first - w->row0, column, last ? column - finished : -1);
-    const int64_t have = rung_conv_min(column + columns, w->n);
-    if (!last || (have < w->n && have - finished < RUNG_CONV_FINISH)) continue;
-    rung_conv_finish(w->s, w->picture, w->group * w->s->results + first, tile.rows, w->p0 + finished, have - finished,
-                     w->tail, TAIL_ROW);
-    finished = have;
+    run_tile(w, &tile, first - w->row0, column);
   }
+  if (w->s->fused && !w->held && k0 + count >= w->phase.k)
+    rung_conv_finish(w->s, w->picture, w->group * w->s->results + first, tile.rows, w->p0, w->n);
 }
 
 /* Results held back: to their type, and to the places of the phase. */
@@ -282,7 +272,7 @@ static void run_few(const work *w, float *space) {
       const float *weights = w->lies ? (const float *)w->w + (first + r) * w->s->w_result : row;
       w->kernel->few(weights, 1, by_place, n, k, bias + r, out + r * n, n);
     }
-    if (w->s->fused) rung_conv_finish(w->s, w->picture, w->group * w->s->results + first, rows, 0, n, NULL, 0);
+    if (w->s->fused) rung_conv_finish(w->s, w->picture, w->group * w->s->results + first, rows, 0, n);
   }
 }
 
@@ -320,7 +310,7 @@ rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_con
   w.gathered = scratch;
   w.weights = w.gathered + RUNG_CONV_FLOATS;
   w.tail = w.weights + RUNG_CONV_ROWS * WEIGHT_ROW;
-  float *rest = w.tail + RUNG_CONV_ROWS * TAIL_ROW;
+  float *rest = w.tail + RUNG_CONV_ROWS * RUNG_CONV_COLUMNS;
   if (d.few) {
     run_few(&w, rest);
     return RUNG_OK;

@@ -237,7 +237,7 @@ static void run_unit(band *b, const rung_conv_kernel *kernel, const division *d,
     run_row(b, kernel, picture, row, taps, x, w + tap);
     if (!s->fused || (row + 1 < end && (row + 1 - finished) * width < FINISH)) continue;
     rung_conv_finish(s, picture / s->groups, picture % s->groups * s->results, s->results, finished * width,
-                     (row + 1 - finished) * width, NULL, 0);
+                     (row + 1 - finished) * width);
     finished = row + 1;
   }
 }

@@ -28,8 +28,8 @@ enum {
   GAP = 16,          /* floats between rows of weights */
   DEPTH = 16384,     /* most k of a chunk */
   WEIGHTS = 1 << 20, /* most floats of weights that are copied for one */
-  LINE = 256,        /* results of a row that are held until they go to y */
-  APART = 512 + 16,  /* floats: what is moved does not lie 4 KiB from where it goes */
+  LINE = 256,        /* columns of tiles, of all turns, that go to y together */
+  FINISH = 32768,    /* results that are finished at once, from the second cache */
   SLACK = RUNG_CONV_COLUMNS + 16,
   GRAIN = 100000
 };
@@ -121,7 +121,7 @@ rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, cons
   const rung_dim weights =
       rung_dims_combine(dims, RUNG_DIM_MIN, rung_dims_mul(dims, row, role[1]), rung_dims_constant(dims, WEIGHTS));
   const rung_dim offsets = rung_dims_combine(dims, RUNG_DIM_MIN, depth, rung_dims_constant(dims, DEPTH));
-  const int64_t rest = FLOATS + SLACK + 2 * RUNG_CONV_ROWS * LINE + APART;
+  const int64_t rest = FLOATS + SLACK + RUNG_CONV_ROWS * LINE;
   const rung_dim beside = rung_dims_add(dims, rung_dims_add(dims, weights, offsets), role[1]);
   return rung_dims_mul(dims, rung_dims_add(dims, beside, rung_dims_constant(dims, rest)),
                        rung_dims_constant(dims, sizeof(float)));
@@ -150,7 +150,7 @@ typedef struct work {
   int64_t plane, sheet;   /* floats of a copy of a channel, and of all of them */
   int64_t block0, block1; /* of results */
   int64_t c0, channels;   /* the chunk */
-  float *copy, *weights, *tiles, *line;
+  float *copy, *weights, *tiles;
   int64_t tile_row; /* columns of a group of tiles */
   int32_t *offset;
   rung_conv_phase phase[PHASES];
@@ -268,46 +268,11 @@ static void move_runs(const work *w, int64_t first, int64_t rows, const run *run
                width - runs[i].to % width, back);
 }
 
-/* The same with what follows: from tiles into y, which is written once. */
-static void finish_runs(const work *w, int64_t first, int64_t rows, const run *runs, int n) {
-  const int64_t turns = w->p->h.phases, width = w->s->axis[2].out;
-  for (int i = 0; i < n; i++) {
-    const int64_t room = width - runs[i].to % width, channel = w->group * w->s->results + first;
-    float *from = w->tiles + runs[i].at;
-    for (int64_t r = 0; r < rows && turns > 1; r++)
-      move_run(w, from + r * w->tile_row, w->line + r * LINE, runs[i].n, room, false);
-    rung_conv_finish(w->s, w->picture, channel, rows, runs[i].to, rung_conv_min(runs[i].n * turns, room),
-                     turns > 1 ? w->line : from, turns > 1 ? LINE : w->tile_row);
-  }
-}
-
-/* In the tiles, before they are put in turn: whole tiles as one row. */
-static void finish_tiles(const work *w, int64_t turn, int64_t rows, int64_t columns) {
-  float *tiles = w->tiles + turn * RUNG_CONV_ROWS * w->tile_row;
-  if (columns == w->tile_row)
-    rung_conv_finish_numbers(w->s, tiles, rows * columns);
-  else
-    for (int64_t r = 0; r < rows; r++) rung_conv_finish_numbers(w->s, tiles + r * w->tile_row, columns);
-}
-
-/* Where the runs of the tile at `column` of a group go. */
-static void fetch_runs(const work *w, int64_t first, int64_t rows, int64_t column, const run *runs, int n) {
-  const int64_t turns = w->p->h.phases, end = column + w->kernel->tile_columns;
-  for (int i = 0; i < n; i++) {
-    const int64_t lo = rung_conv_max(runs[i].at, column), hi = rung_conv_min(runs[i].at + runs[i].n, end);
-    if (lo < hi)
-      rung_conv_fetch(w->y + first * w->s->places + runs[i].to + (lo - runs[i].at) * turns, w->s->places, rows,
-                      (hi - lo) * turns);
-  }
-}
-
 /* All phases along a row that begin at row phase f0, for one block of results and a group of tiles. */
 static void run_tiles(const work *w, int64_t f0, int64_t block, int64_t column, int64_t columns, const run *runs,
                       int n) {
   const int64_t first = w->s->results * block / w->p->blocks, next = w->s->results * (block + 1) / w->p->blocks;
   const int64_t begin = w->s->results * w->block0 / w->p->blocks;
-  const bool fused = w->s->fused && w->c0 + w->channels == w->s->channels;
-  const bool in_place = fused && w->s->view->numbers && w->p->h.phases > 1;
   rung_conv_tile t = {.rows = (int)(next - first), .c_row = w->tile_row, .first = w->c0 == 0};
   t.bias = w->c0 || !w->bias ? NULL : w->bias + first;
   if (!t.first) move_runs(w, first, t.rows, runs, n, true);
@@ -319,18 +284,21 @@ static void run_tiles(const work *w, int64_t f0, int64_t block, int64_t column, 
     t.a = w->lies ? (const float *)w->w + first * t.a_row + w->c0 * w->p->taps
                   : w->weights + w->a_begin[f] + (first - begin) * t.a_row;
     for (int64_t i = 0; i < columns; i += w->kernel->tile_columns) {
-      if (fused && !in_place) fetch_runs(w, first, t.rows, i, runs, n);
       t.b = w->copy + column + i;
       t.c = w->tiles + k * RUNG_CONV_ROWS * w->tile_row + i;
       w->kernel->tile_offsets(&t);
     }
   }
-  if (fused && !in_place) {
-    finish_runs(w, first, t.rows, runs, n);
-    return;
-  }
-  for (int64_t k = 0; k < w->p->h.phases && in_place; k++) finish_tiles(w, k, t.rows, columns);
   move_runs(w, first, t.rows, runs, n, false);
+}
+
+/* What follows, over rows of places [from, to) of the band: of each result they lie side by side in y. */
+static void finish_rows(const work *w, int64_t from, int64_t to) {
+  const rung_conv_shape *s = w->s;
+  const int64_t step = w->phase[0].line[1].out_step, width = s->axis[2].out;
+  const int64_t first = (w->row0 + from) * step, end = rung_conv_min((w->row0 + to) * step, s->axis[1].out);
+  const int64_t r = s->results * w->block0 / w->p->blocks, next = s->results * w->block1 / w->p->blocks;
+  rung_conv_finish(s, w->picture, w->group * s->results + r, next - r, first * width, (end - first) * width);
 }
 
 static void run_chunk(work *w) {
@@ -340,13 +308,22 @@ static void run_chunk(work *w) {
   fill_offsets(w);
   fill_weights(w);
   const int64_t places = (w->rows - 1) * p->pitch + p->h.n;
-  for (int64_t column = 0; column < places; column += w->tile_row)
+  const int64_t each =
+      w->s->axis[2].out * w->phase[0].line[1].out_step * w->s->results; /* results of a row of places */
+  const bool last = w->s->fused && w->c0 + w->channels == w->s->channels;
+  int64_t finished = 0;
+  for (int64_t column = 0; column < places; column += w->tile_row) {
+    const int64_t columns = rung_conv_min(w->tile_row, places - column);
     for (int64_t v = 0; v < p->v.phases; v++) {
-      const int64_t columns = rung_conv_min(w->tile_row, places - column);
       const int n = find_runs(w, &w->phase[v * p->h.phases].line[1], column, columns, runs);
       for (int64_t block = w->block0; block < w->block1 && n; block++)
         run_tiles(w, v * p->h.phases, block, column, columns, runs, n);
     }
+    const int64_t have = column + columns < places ? (column + columns) / p->pitch : w->rows; /* whole rows */
+    if (!last || (have < w->rows && (have - finished) * each < FINISH)) continue;
+    finish_rows(w, finished, have);
+    finished = have;
+  }
 }
 
 bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel, int64_t task, float *scratch) {
@@ -370,9 +347,8 @@ bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kern
   w.lies = p.lies;
   w.copy = scratch;
   w.tiles = scratch + FLOATS + SLACK;
-  w.line = w.tiles + RUNG_CONV_ROWS * LINE + APART;
   w.tile_row = LINE / p.h.phases / RUNG_CONV_COLUMNS * RUNG_CONV_COLUMNS;
-  float *bias = w.line + RUNG_CONV_ROWS * LINE; /* as many as there are results */
+  float *bias = w.tiles + RUNG_CONV_ROWS * LINE; /* as many as there are results */
   if (s->bias) {
     const int64_t bytes = rung_type_get((rung_type)s->bias->type)->bytes, at = group * s->results * s->bias->stride[0];
     rung_conv_load((rung_type)s->bias->type, s->bias->base + at * bytes, s->bias->stride[0], s->results, bias);

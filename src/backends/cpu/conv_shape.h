@@ -74,28 +74,19 @@ typedef struct rung_conv_view {
   rung_args args;
   bool joined;  /* places of every operand lie at one distance */
   bool one_row; /* and channels follow one another as those of y do, or an operand has one element */
-  bool numbers; /* every operand has one element: what follows knows no places */
   rung_operand in[RUNG_STRIP_IO], out;
   int64_t extent[RUNG_STRIP_IO + 1][RUNG_CONV_JOINED], stride[RUNG_STRIP_IO + 1][RUNG_CONV_JOINED];
 } rung_conv_view;
 void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *out_view);
 
-/* Elements of a channel that are worth finishing at once, while they are in the first cache. */
-enum { RUNG_CONV_FINISH = 256 };
 /* Lines of x that will be read soon: pieces of channels are short, and the processor's own fetching begins anew at each. */
 static inline void rung_conv_fetch_ahead(const uint8_t *x, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) RUNG_FETCH_SECOND(x + i);
 }
-/* Lines of y that what follows will write: it writes them in one burst, which waits for each line that is not there. */
-static inline void rung_conv_fetch(const float *y, int64_t row, int64_t rows, int64_t n) {
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t i = 0; i < n; i += 16) RUNG_FETCH_TO_WRITE(y + r * row + i);
-}
 /* What follows, over finished results (conv_strip.c): places [place, place + n) of `rows` channels of y from `channel`
  * on. Held: of results that are not in y yet, for what knows channels only. */
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
-                      int64_t n, float *from, int64_t from_row);
-void rung_conv_finish_numbers(const rung_conv_shape *s, float *at, int64_t n); /* view->numbers; in place */
+                      int64_t n);
 void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
                            float *held, int64_t held_row);
 

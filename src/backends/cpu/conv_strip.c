@@ -136,13 +136,12 @@ void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *v) {
   v->args = *args;
   v->args.in = v->in;
   v->args.out = &v->out;
-  v->joined = v->one_row = v->numbers = true;
+  v->joined = v->one_row = true;
   for (int i = 0; i < args->n_in && v->joined; i++) {
     v->in[i] = args->in[i];
     if (!s->fused->reads[i]) continue;
     v->joined = join(&args->in[i], rank, v->extent[i], v->stride[i], &v->in[i]);
     v->one_row = v->one_row && v->joined && as_one_row(s, v->extent[i], v->stride[i]);
-    v->numbers = v->numbers && v->joined && is_number(v->extent[i]);
   }
   join(s->y, rank, v->extent[RUNG_STRIP_IO], v->stride[RUNG_STRIP_IO], &v->out);
   rung_strip_epilogue_begin(&v->run, s->fused->strip.program, v->joined ? &v->args : args);
@@ -155,26 +154,23 @@ static void run_columns(const rung_conv_shape *s, int64_t row, int64_t rows, int
 }
 
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
-                      int64_t n, float *from, int64_t from_row) {
+                      int64_t n) {
   if (n <= 0) return;
   const rung_conv_view *v = s->view;
   const int64_t row = picture * s->groups * s->results + channel;
-  if (!from) {
-    from = (float *)s->y->base + row * s->places + place;
-    from_row = s->places;
-  }
+  float *at = (float *)s->y->base + row * s->places + place;
   if (v->joined) {
-    if (v->one_row && n == s->places && from_row == n) /* whole channels: one long row */
-      run_columns(s, 0, 1, row * n, rows * n, from, 0);
+    if (v->one_row && n == s->places) /* whole channels: one long row */
+      run_columns(s, 0, 1, row * n, rows * n, at, 0);
     else
-      run_columns(s, row, rows, place, n, from, from_row);
+      run_columns(s, row, rows, place, n, at, s->places);
     return;
   }
   const int64_t width = s->y->extent[s->y->rank - 1], lines = s->places / width;
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < n;) {
       const int64_t column = (place + i) % width, run = rung_conv_min(n - i, width - column);
-      run_columns(s, (row + r) * lines + (place + i) / width, 1, column, run, from + r * from_row + i, 0);
+      run_columns(s, (row + r) * lines + (place + i) / width, 1, column, run, at + r * s->places + i, 0);
       i += run;
     }
 }
@@ -189,8 +185,6 @@ static void run_in_place(const rung_conv_shape *s, int64_t row, int64_t n, float
   run_columns(s, row, 1, 0, n, at, 0);
   *out = kept;
 }
-
-void rung_conv_finish_numbers(const rung_conv_shape *s, float *at, int64_t n) { run_in_place(s, 0, n, at); }
 
 void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
                            float *held, int64_t held_row) {
