@@ -17,8 +17,7 @@
 /* ---- groups */
 
 static bool is_root(const rung_node *node) {
-  return node->op == &rung_op_matmul || node->op == &rung_op_grouped_matmul || node->op == &rung_op_conv ||
-         node->op == &rung_op_conv_transpose;
+  return node->op == &rung_op_matmul || node->op == &rung_op_grouped_matmul || node->op == &rung_op_conv;
 }
 
 /* Readers of a state stay where they are: a later place may be behind a write. */

@@ -201,7 +201,7 @@ static void run_block(const work *w, int64_t block, int64_t k0, int64_t count, i
     if (w->direct && !whole) tile.b = w->gathered;
     run_tile(w, &tile, first - w->row0, column);
   }
-  if (w->s->fused && !w->held && k0 + count >= w->phase.k)
+  if (w->s->fused && k0 + count >= w->phase.k)
     rung_conv_finish(w->s, w->picture, w->group * w->s->results + first, tile.rows, w->p0, w->n);
 }
 
@@ -247,10 +247,7 @@ static void run_product(work *w) {
       run_block(w, block, k0, count, w->direct ? columns : row);
     k0 += count;
   } while (k0 < w->phase.k);
-  if (!w->held) return;
-  if (w->s->fused)
-    rung_conv_finish_held(w->s, w->picture, w->group * w->s->results + w->row0, w->rows, w->n, w->held, w->held_row);
-  store_held(w);
+  if (w->held) store_held(w);
 }
 
 /* Few places: each a row of k of its own. */

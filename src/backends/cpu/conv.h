@@ -58,11 +58,8 @@ typedef struct rung_conv_prepared {
   const void *attrs;          /* of the convolution */
   rung_cpu_strip strip;
 } rung_conv_prepared;
-typedef bool rung_conv_fits_fn(const rung_match *match, char *why);
-typedef rung_dim rung_conv_scratch_fn(rung_dims *dims, const rung_match *match, const rung_dim *role);
-/* The same for a convolution inside a fused node, from those of its own. */
-bool rung_conv_fits_fused(const rung_match *match, rung_conv_fits_fn *fits, char *why);
-rung_dim rung_conv_scratch_fused(rung_dims *dims, const rung_match *match, rung_conv_scratch_fn *scratch);
+bool rung_conv_fits_fused(const rung_match *match, char *why);
+rung_dim rung_conv_scratch_fused(rung_dims *dims, const rung_match *match, const rung_dim *role);
 rung_status rung_conv_prepare(const rung_cpu_prepare *in, const void **out_prepared);
 
 /* Of conv and of conv_transpose, alone or fused. */

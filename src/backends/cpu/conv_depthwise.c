@@ -12,7 +12,6 @@
 /* Results a channel: with many of them a row of windows is worth gathering for a product. */
 enum { MOST_RESULTS = 16 };
 enum { TAPS = RUNG_CONV_RUN, SLACK = 64 /* what taps read past the end */, GRAIN = 50000 };
-enum { FINISH = 16384 }; /* places of a channel that are finished at once, from the second cache */
 
 static bool constant_extent(const rung_match *match, int axis, int64_t *out) {
   return rung_dims_is_constant(match->graph->dims, match->in[1]->extent[axis], out);
@@ -84,7 +83,6 @@ rung_dim rung_conv_scratch_depthwise(rung_dims *dims, const rung_match *match, c
 
 typedef struct division {
   int64_t bands, units, tasks;
-  bool together; /* what follows takes several channels at once: a band is all of one, and short */
 } division;
 
 static division divide(const rung_conv_shape *s) {
@@ -97,7 +95,6 @@ static division divide(const rung_conv_shape *s) {
                                                                       : most;
   if (pictures && pictures < want) d.bands = rung_conv_min(rung_conv_up(want, pictures), rung_conv_max(1, height / 4));
   d.units = pictures * d.bands;
-  d.together = s->fused && d.bands == 1 && s->places < FINISH;
   d.tasks = rung_conv_max(1, rung_conv_min(d.units, want));
   return d;
 }
@@ -231,16 +228,11 @@ static void run_unit(band *b, const rung_conv_kernel *kernel, const division *d,
   fill_weights(b, picture % s->groups, w);
   b->x = (const float *)s->x->base + picture / s->groups * s->x->stride[0] + picture % s->groups * s->x_channel;
   for (int64_t i = 0; i < s->axis[1].kernel; i++) b->held[i] = -1;
-  const int64_t first = height * part / d->bands, end = height * (part + 1) / d->bands, width = s->axis[2].out;
-  int64_t finished = first;
+  const int64_t first = height * part / d->bands, end = height * (part + 1) / d->bands;
   for (int64_t row = first; row < end; row++) {
     int64_t tap;
     const int64_t taps = find_taps(b, row, x, &tap);
     run_row(b, kernel, picture, row, taps, x, w + tap);
-    if (!s->fused || d->together || (row + 1 < end && (row + 1 - finished) * width < FINISH)) continue;
-    rung_conv_finish(s, picture / s->groups, picture % s->groups * s->results, s->results, finished * width,
-                     (row + 1 - finished) * width);
-    finished = row + 1;
   }
 }
 
@@ -258,17 +250,8 @@ rung_status rung_conv_run_depthwise(const rung_args *args, rung_conv_window wind
   b.counts = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
   b.rows = b.counts + b.copy;
   begin_rows(&b);
-  rung_conv_view view;
-  if (s.fused) rung_conv_view_make(&s, &view);
-  s.view = &view;
   for (int64_t i = 0; i < h->out && window == RUNG_CONV_MEAN; i++) b.counts[i] = (float)counted(h, i, s.count_pad);
-  const int64_t end = d.units * (task + 1) / d.tasks;
-  for (int64_t unit = d.units * task / d.tasks, first = unit; unit < end; unit++) {
+  for (int64_t unit = d.units * task / d.tasks; unit < d.units * (task + 1) / d.tasks; unit++)
     run_unit(&b, kernel, &d, unit);
-    const int64_t n = unit + 1 - first, next = unit + 1;
-    if (!d.together || (next < end && next % s.groups && n * s.results * s.places < FINISH)) continue;
-    rung_conv_finish(&s, first / s.groups, first % s.groups * s.results, n * s.results, 0, s.places);
-    first = next;
-  }
   return RUNG_OK;
 }

@@ -84,11 +84,9 @@ static inline void rung_conv_fetch_ahead(const uint8_t *x, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) RUNG_FETCH_SECOND(x + i);
 }
 /* What follows, over finished results (conv_strip.c): places [place, place + n) of `rows` channels of y from `channel`
- * on. Held: of results that are not in y yet, for what knows channels only. */
+ * on. */
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
                       int64_t n);
-void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
-                           float *held, int64_t held_row);
 
 static inline int64_t rung_conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t rung_conv_max(int64_t a, int64_t b) { return a > b ? a : b; }

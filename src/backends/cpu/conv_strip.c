@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * What follows a convolution inside a fused step: the strips that follow matrix products (strip.h), over places of a
- * channel instead of columns of a row. Results lie in y already and are changed there, while they are near.
+ * channel instead of columns of a row. Results lie in y already and are changed there, in the second cache.
  *
  *   y [pictures, channels, places]     operands of the strip     one a channel    [channels, 1, 1]
  *                                                                one a place      as y
  *
  * The axes of places are joined to one where every operand goes on at one distance; where one does not (a slice of
- * something larger), lines are taken one by one. */
+ * something larger), lines are taken one by one.
+ *
+ * Not for every convolution: a pass of its own over y goes from line to line without a gap, so that it costs its
+ * arithmetic and hardly more. What follows inside goes by pieces of channels and costs up to twice that; it gains a step
+ * and where the convolution is deep. docs/kernels.md has the figures. */
 #include <string.h>
 
 #include "backends/cpu/conv_shape.h"
@@ -21,7 +25,7 @@ static bool refuse(char *why, const char *text) {
 
 static const rung_node *root_node(const rung_graph *body) {
   for (uint32_t i = 0; i < body->nodes; i++)
-    if (body->node[i].op == &rung_op_conv || body->node[i].op == &rung_op_conv_transpose) return &body->node[i];
+    if (body->node[i].op == &rung_op_conv) return &body->node[i];
   return NULL;
 }
 
@@ -35,7 +39,7 @@ static int64_t input_index(const rung_graph *body, uint32_t value) {
 /* ---- what fits */
 
 /* One element a channel (or a picture, or in all), or one a place of y. */
-static bool lies_along(const rung_dims *dims, const rung_value_type *type, const rung_value_type *y, bool channels) {
+static bool lies_along(const rung_dims *dims, const rung_value_type *type, const rung_value_type *y) {
   bool one = true, all = type->rank >= y->rank - 2;
   for (int a = 2; a < y->rank; a++) {
     const int own = a - (y->rank - type->rank);
@@ -43,30 +47,43 @@ static bool lies_along(const rung_dims *dims, const rung_value_type *type, const
     one = one && rung_dim_is(dims, type->extent[own], 1);
     all = all && rung_dim_same(type->extent[own], y->extent[a]);
   }
-  return one || (all && !channels);
+  return one || all;
 }
 
-bool rung_conv_fits_fused(const rung_match *match, rung_conv_fits_fn *fits, char *why) {
+static bool all_ones(const rung_dims *dims, const rung_value_type *type) {
+  for (int a = 2; a < type->rank; a++)
+    if (!rung_dim_is(dims, type->extent[a], 1)) return false;
+  return true;
+}
+
+/* Windows of several places over several channels; or one place a picture, as behind a mean over all of them. */
+static bool gains(const rung_match *conv) {
+  char why[160];
+  const rung_dims *dims = conv->graph->dims;
+  return all_ones(dims, &conv->out[0]) || (!all_ones(dims, conv->in[1]) && !rung_conv_fits_depthwise(conv, why));
+}
+
+bool rung_conv_fits_fused(const rung_match *match, char *why) {
   const rung_graph *body = match->node->body[0];
   const rung_node *root = root_node(body);
   rung_match inner;
   rung_match_init(&inner, body, root);
-  if (!fits(&inner, why)) return false;
+  if (!rung_conv_fits(&inner, why)) return false;
+  if (!gains(&inner)) return refuse(why, "a pass of its own costs less");
   for (uint32_t i = 0; i < root->n_in; i++)
     if (input_index(body, root->in[i]) < 0) return refuse(why, "takes no prologue");
   if (match->n_out != 1 || match->out[0].type != RUNG_TYPE_F32 || inner.out[0].type != RUNG_TYPE_F32)
     return refuse(why, "gives one result, of f32");
-  /* Results of a transpose may be held back, places of a stride apart: then only channels are known. */
-  const bool channels = root->op == &rung_op_conv_transpose;
   for (const rung_node *node = root + 1; node < body->node + body->nodes; node++)
     for (uint32_t i = 0; i < node->n_in; i++)
       if (input_index(body, node->in[i]) >= 0 &&
-          !lies_along(body->dims, rung_graph_value_type(body, node->in[i]), &inner.out[0], channels))
+          !lies_along(body->dims, rung_graph_value_type(body, node->in[i]), &inner.out[0]))
         return refuse(why, "an operand of the epilogue lies along some places only");
   return rung_cpu_strip_fits(body, root, why);
 }
 
-rung_dim rung_conv_scratch_fused(rung_dims *dims, const rung_match *match, rung_conv_scratch_fn *scratch) {
+rung_dim rung_conv_scratch_fused(rung_dims *dims, const rung_match *match, const rung_dim *fused_role) {
+  (void)fused_role; /* the fused node's own */
   const rung_graph *body = match->node->body[0];
   const rung_node *root = root_node(body);
   rung_match inner;
@@ -75,7 +92,7 @@ rung_dim rung_conv_scratch_fused(rung_dims *dims, const rung_match *match, rung_
   rung_dim role[RUNG_MAX_ROLES];
   for (uint32_t i = 0; i < root->n_in; i++) in[i] = *inner.in[i];
   root->op->role_dims(dims, in, root->n_in, inner.out, root->attrs, role);
-  return scratch(dims, &inner, role);
+  return rung_conv_scratch(dims, &inner, role);
 }
 
 rung_status rung_conv_prepare(const rung_cpu_prepare *in, const void **out_prepared) {
@@ -173,21 +190,4 @@ void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel
       run_columns(s, (row + r) * lines + (place + i) / width, 1, column, run, at + r * s->places + i, 0);
       i += run;
     }
-}
-
-/* Results are changed where they lie, in rows that are not those of y. */
-static void run_in_place(const rung_conv_shape *s, int64_t row, int64_t n, float *at) {
-  static const int64_t stride[RUNG_CONV_JOINED] = {0, 0, 1};
-  rung_operand *out = &s->view->out;
-  const rung_operand kept = *out;
-  out->stride = stride;
-  out->base = (uint8_t *)at;
-  run_columns(s, row, 1, 0, n, at, 0);
-  *out = kept;
-}
-
-void rung_conv_finish_held(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t n,
-                           float *held, int64_t held_row) {
-  for (int64_t r = 0; r < rows; r++)
-    run_in_place(s, picture * s->groups * s->results + channel + r, n, held + r * held_row);
 }

@@ -596,12 +596,10 @@ static spread spread_of(const rung_dims *dims, const rung_dim *extent, int rank,
   return ONE_IN_ALL;
 }
 
-static bool is_conv(const rung_op *op) { return op == &rung_op_conv || op == &rung_op_conv_transpose; }
-
 /* Values of a body by graph value id. Root results, if there is a root, are the caller's. */
 static const rung_strip_program *compile_body(rung_arena *arena, const rung_strip_level *level, const rung_graph *body,
                                               const rung_node *root) {
-  const int places = root && is_conv(root->op) ? rung_graph_value_type(body, root->first_value)->rank - 2 : 1;
+  const int places = root && root->op == &rung_op_conv ? rung_graph_value_type(body, root->first_value)->rank - 2 : 1;
   builder room, *b = &room;
   begin(b, arena, level);
   int *value = rung_arena_array(&b->scratch, body->values + 1, sizeof *value);
