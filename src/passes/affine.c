@@ -121,16 +121,19 @@ static rung_status emit(folder *f, uint32_t conv, uint32_t last) {
     const uint32_t operand = member->in[member->in[0] == value ? 1 : 0];
     const bool single = is_single(f, operand);
     const rung_value flat = shaped(f, f->rw.map[operand], single, 1, 0, channels);
-    const rung_value wide = shaped(f, flat, single, rank, axis, channels);
     if (member->op == &rung_op_mul || member->op == &rung_op_div) {
       rung_value (*op)(rung_graph *, rung_value, rung_value) =
           member->op == &rung_op_mul ? rung_build_mul : rung_build_div;
-      in[1] = op(to, in[1], wide);
+      in[1] = op(to, in[1], shaped(f, f->rw.map[operand], single, rank, axis, channels));
       if (in[2].id) in[2] = op(to, in[2], flat);
       continue;
     }
-    if (!in[2].id) in[2] = rung_build_expand(to, rung_build_scalar(to, RUNG_TYPE_F32, 0), 1, &channels);
-    in[2] = member->op == &rung_op_sub ? rung_build_sub(to, in[2], flat) : rung_build_add(to, in[2], flat);
+    /* Added to zeros: what only repeats a weight would be left to each run. */
+    if (single && !in[2].id) in[2] = rung_build_expand(to, rung_build_scalar(to, RUNG_TYPE_F32, 0), 1, &channels);
+    if (member->op == &rung_op_sub)
+      in[2] = in[2].id ? rung_build_sub(to, in[2], flat) : rung_build_neg(to, flat);
+    else
+      in[2] = in[2].id ? rung_build_add(to, in[2], flat) : flat;
   }
   const rung_value y = rung_graph_op(to, node->op, in, in[2].id ? 3 : 2, node->attrs);
   if (rung_graph_status(to)) return rung_pass_failed(f->env, to);
