@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The CUDA device on a machine that has a GPU, a C compiler, CMake, and Python with numpy: cuda.sh test | bench [FOLDER]
+# The CUDA device on a machine that has a GPU, a C compiler, CMake, and Python with numpy: cuda.sh test | bench | tune [FOLDER]
 # Builds in build/cuda; the report is printed, logs and models lie in FOLDER (build/cuda/report).
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -11,11 +11,11 @@ export RUNG_CUDA_CACHE="${RUNG_CUDA_CACHE:-$build/kernels}"
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRUNG_SHARED=OFF -DRUNG_EXAMPLES=OFF -DRUNG_INSTALL=OFF \
   > "$out/build.log" 2>&1 &&
   cmake --build "$build" -j "$(nproc)" --target rung_tool test_cuda_compile test_cuda_ops test_cuda_model \
-    >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
+    test_cuda_tune >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
 failed=0
 case "${1:-}" in
   test)
-    for test in ops/test_cuda_compile models/test_cuda_model ops/test_cuda_ops; do
+    for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_tune ops/test_cuda_ops; do
       log=$out/$(basename $test).log
       timeout 180 "$build/tests/$test" > "$log" 2>&1
       code=$?
@@ -32,8 +32,22 @@ case "${1:-}" in
       timeout 90 "$build/rung" bench -q --device cuda -m "$file" -p 512,2048 -n 128 --repeat 3 | grep tok || failed=1
     done
     ;;
+  tune) # decoding without winners and with them, in turn
+    for model in smollm2:q4_k llama7:q4_k; do
+      file=$out/${model%:*}-${model#*:}.gguf
+      [ -f "$file" ] || python3 "$root/scripts/cuda_model.py" "${model%:*}" "${model#*:}" "$file" || failed=1
+      timeout 120 "$build/rung" tune -q --device cuda -m "$file" --dir "$out/winners" --again || failed=1
+      for depth in 0 2000; do
+        for winners in "" "$out/winners" "" "$out/winners"; do
+          echo "$model, depth $depth, ${winners:+with winners}"
+          RUNG_TUNE=$winners timeout 60 "$build/rung" bench -q --device cuda -m "$file" -p 16 -n 128 --depth $depth \
+            --repeat 3 | grep tok || failed=1
+        done
+      done
+    done
+    ;;
   *)
-    echo "usage: cuda.sh test | bench [FOLDER]"
+    echo "usage: cuda.sh test | bench | tune [FOLDER]"
     exit 2
     ;;
 esac

@@ -36,6 +36,7 @@ READERS = {
     "fuzz_tokenizer_json": ["src/formats/tokenizer_json*.c", "src/text/bpe.c", "src/text/cut.c", "src/text/detokenise.c",
                             "src/text/normalise.c", "src/text/pipeline.c", "src/text/regex.c", "src/text/trie.c",
                             "src/text/unicode.c", "src/text/unigram.c", "src/text/wordpiece.c"],
+    "fuzz_winners": ["src/runtime/tune/winners_text.c", "src/target/candidate.c"],
 }
 
 

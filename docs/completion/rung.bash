@@ -3,7 +3,7 @@ _rung() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env compile graph cache perplexity chat --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "generate tokenize logits embed run inspect bench env compile graph cache perplexity chat tune --help --version" -- "$word"))
     return
   fi
   case $command:$before in
@@ -194,6 +194,17 @@ _rung() {
     chat:--quant) words="fast exact" ;;
     chat:--memory) return ;;
     chat:--trace) compopt -o default; return ;;
+    tune:--model|tune:-m) compopt -o default; return ;;
+    tune:--ubatch) return ;;
+    tune:--kv) words="f16 f32 bf16 q8_0" ;;
+    tune:--dir) compopt -o default; return ;;
+    tune:--bound) words="balanced latency accurate" ;;
+    tune:--depth) return ;;
+    tune:--repeat) return ;;
+    tune:--threads|tune:-t) return ;;
+    tune:--device) words="cpu ref cuda" ;;
+    tune:--precision) words="f32 bf16" ;;
+    tune:--quant) words="fast exact" ;;
   esac
   if [ -z "$words" ]; then
     case $command in
@@ -210,6 +221,7 @@ _rung() {
       cache) words=" --dir --max --json --verbose -v --quiet -q --help -h --version" ;;
       perplexity) words=" --model -m --file -f --ids --ctx-size -c --ubatch --kv --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
       chat) words=" --model -m --prompt -p --file -f --predict -n --ctx-size -c --ubatch --kv --temp --top-k --top-p --min-p --typical --top-nsigma --xtc-probability --xtc-threshold --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --dry-multiplier --dry-base --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --logit-bias -l --logprobs --seed -s --keep --ignore-eos --stop --system --store --threads -t --device --precision --quant --no-map --memory --trace --json --verbose -v --quiet -q --help -h --version" ;;
+      tune) words=" --model -m --ubatch --kv --dir --bound --depth --repeat --again --threads -t --device --precision --quant --no-map --json --verbose -v --quiet -q --help -h --version" ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))

@@ -220,7 +220,8 @@ RUNG_API RUNG_CHECKED rung_status rung_ladder_get(rung_ladder *ladder, int64_t k
 /* The template; the caller's to release. For contexts and states of one's own. */
 RUNG_API RUNG_CHECKED rung_status rung_ladder_template(rung_ladder *ladder, rung_error *error,
                                                        rung_template **out_template);
-/* Compiles these rungs now; rungs NULL: all, smallest first. Ends at the first that is refused. */
+/* Compiles these rungs now; rungs NULL: all, smallest first. Ends at the first that is refused. Tunes them first if the
+ * device's policy says so (rung_tune_policy.warm). */
 RUNG_API RUNG_CHECKED rung_status rung_ladder_warm(rung_ladder *ladder, const size_t *rungs, size_t count,
                                                    rung_error *error);
 

@@ -20,6 +20,9 @@ typedef struct rung_template rung_template;
 typedef struct rung_device_options {
   size_t size; /* sizeof(rung_device_options) */
   int threads; /* most threads a run may use; 0: RUNG_THREADS, else what this process may use well */
+  const struct rung_tune_policy *tune; /* how winners of tuning are kept (rung/tune.h); NULL: RUNG_TUNE is the folder,
+                                          RUNG_TUNE_PROFILE the profile, all else as rung_tune_policy_default */
+  uint32_t winners;                    /* most winners of a table, whatever a policy says; 0: 256 */
 } rung_device_options;
 RUNG_API rung_device_options rung_device_options_default(void);
 /* name: "cpu" or "ref" (plain reference functions, the oracle). Environment variables only fill what options leave at

@@ -52,6 +52,14 @@ RUNG_API rung_rope_options rung_rope_options_default(void);
 RUNG_API rung_value rung_rope(rung_graph *graph, rung_value x, rung_value positions, rung_value factors,
     const rung_rope_options *options);
 
+enum { RUNG_ROTATE_MODE_HALF, RUNG_ROTATE_MODE_ADJACENT };
+enum { RUNG_ROTATE_TABLE_PAIR, RUNG_ROTATE_TABLE_CHANNEL };
+/* rotary positions by tables: turns pairs of the first channels by given sines and cosines.
+ * mode (default half): which of the channels that turn pair up: half (i, i + half of them), adjacent (2i, 2i + 1); half, adjacent
+ * table (default pair): what a number of cosine and sine is for: a pair, or a channel; pair, channel */
+RUNG_API rung_value rung_rotate(rung_graph *graph, rung_value x, rung_value cosine, rung_value sine, int32_t mode,
+    int32_t table);
+
 /* past[s] + row - offsets[s] for every row of every sequence s of a ragged batch; past left out: 0.
  * past: optional, {0, 0} for none
  * rows: extent of the result: rows of the batch, where offsets end */

@@ -10,6 +10,7 @@
  *   model.h                             language models from files: tokens, prompts, generation
  *   chat.h                              conversations to text by a model's template
  *   embed.h                             texts as vectors
+ *   tune.h                              measuring kernels, and keeping what was best
  *   trace.h                             what ran when
  */
 #ifndef RUNG_RUNG_H
@@ -31,6 +32,7 @@
 #include <rung/store.h>
 #include <rung/tensor.h>
 #include <rung/trace.h>
+#include <rung/tune.h>
 #include <rung/weights.h>
 
 #endif

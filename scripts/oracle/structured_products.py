@@ -210,6 +210,47 @@ def rope(x, position, dims=0, base=10000.0, scale=1.0, magnitude=1.0, mode="half
     return y
 
 
+def rotate(x, cosine, sine, mode="half", table="pair"):
+    """By complex numbers where a pair has one turn; else each of its halves has its own."""
+    n = cosine.shape[-1] * (2 if table == "pair" else 1)
+    y = x.astype(np.float64).copy()
+    first = slice(0, n // 2) if mode == "half" else slice(0, n, 2)
+    second = slice(n // 2, n) if mode == "half" else slice(1, n, 2)
+    turn = cosine.astype(np.float64) + 1j * sine.astype(np.float64)
+    turns = (turn, turn) if table == "pair" else (turn[..., first], turn[..., second])
+    value = y[..., first] + 1j * y[..., second]
+    y[..., first], y[..., second] = (value * turns[0]).real, (value * turns[1]).imag
+    return y
+
+
+def rotate_cases():
+    rng = np.random.default_rng(7)
+    for name, shape, tables, options in [
+            ("pair", (2, 3, 4, 10), (4, 5), {}), ("channel", (2, 3, 4, 8), (2, 1, 4, 8), dict(table="channel")),
+            ("neighbours", (3, 2, 7), (3, 1, 3), dict(mode="adjacent")),
+            ("part", (5, 9), (5, 6), dict(mode="adjacent", table="channel"))]:
+        x, cosine, sine = f32(rng, *shape), f32(rng, *tables), f32(rng, *tables)
+        c = Case("rotate_" + name)
+        c.input("x", x), c.input("c", cosine), c.input("s", sine)
+        text = ", ".join("%s=%s" % item for item in options.items())
+        c.line("%%y = rotate %%x, %%c, %%s {%s}" % text if text else "%y = rotate %x, %c, %s")
+        c.want("y", rotate(x, cosine, sine, **options), **F32)
+        yield c
+    for name, types, options, status, why in [
+            ("odd", ["f32[3,8]", "f32[3,5]", "f32[3,5]"], "table=channel", "SHAPE_MISMATCH", "turn no pairs of 8 channels"),
+            ("wide", ["f32[3,8]", "f32[3,5]", "f32[3,5]"], "table=pair", "SHAPE_MISMATCH", "turn no pairs of 8 channels"),
+            ("rows", ["f32[3,8]", "f32[2,4]", "f32[2,4]"], "mode=half", "SHAPE_MISMATCH", "the extents of x and a table"),
+            ("apart", ["f32[3,8]", "f32[3,4]", "f32[3,3]"], "mode=half", "SHAPE_MISMATCH", "4 and 3 numbers"),
+            ("rank", ["f32[3,8]", "f32[1,3,4]", "f32[1,3,4]"], "mode=half", "SHAPE_MISMATCH", "rotate(x f32[3,8]"),
+            ("type", ["f32[3,8]", "f16[3,4]", "f16[3,4]"], "mode=half", "TYPE_MISMATCH", "rotate(x f32[3,8]")]:
+        c = Case("refuses_rotate_" + name)
+        for letter, kind in zip("xcs", types):
+            c.line('%%%s = input {name="%s"} : %s' % (letter, letter, kind))
+        c.line("%%y = rotate %%x, %%c, %%s {%s}" % options)
+        c.fail(status, why)
+        yield c
+
+
 def positions_cases():
     rng = np.random.default_rng(2)
     for name, options, text in [
@@ -252,3 +293,4 @@ def positions_cases():
         c.line('%x = input {name="x"} : f32[4,3,10]\n%p = input {name="p"} : i32[4]\n%y = ' + text)
         c.fail(status, why)
         yield c
+    yield from rotate_cases()

@@ -4,9 +4,14 @@
  * All of a job's changing state is one 64-bit word, so that joining a job and taking its next task is one
  * compare-and-swap, and no lock is met while helpers are awake:
  *
- *   63 waiter | 62..54 active helpers | 53..45 most helpers | 44..36 joined so far | 35..18 tasks | 17..0 next task
+ *   63 waiter | 62..54 active helpers | 53..45 most helpers | 44..36 joined | 35..18 left at back | 17..0 left at front
  *
- * A job can be joined while next < tasks and joined < most. That is decided on the word alone, and a successful swap
+ * Tasks are two ranges, each taken from its beginning: the caller and every second helper go through the front, the
+ * others through the back, and then help each other out. Steps number their tasks along rows, so a thread meets, step
+ * after step, the rows that it has just written: with two threads taking turns instead, half of all lines come from the
+ * other core's cache, which costs a prompt a tenth of its time.
+ *
+ * A job can be joined while tasks are left and joined < most. That is decided on the word alone, and a successful swap
  * proves that it still was so; only then are the other fields read, which cannot change while a helper is active. Slots
  * of the board are never freed: a helper that looks at an old job sees no more than a word that cannot be joined. */
 #define _GNU_SOURCE
@@ -26,13 +31,13 @@
 enum {
   SLOTS = 64,           /* jobs open at once; more run in their callers alone */
   MOST_HELPERS = 500,   /* fits 9 bits */
-  MOST_CHUNKS = 260000, /* fits 18 bits with room for every thread to count one past the end */
+  MOST_CHUNKS = 260000, /* half of them fit 18 bits, above NONE_LEFT */
+  NONE_LEFT = 512,      /* what a range counts down to: every thread may count one further */
   SPIN = 20000,         /* pauses before a helper parks: about 0.3 ms */
   YIELD_EVERY = 1024    /* pauses between offers of the processor to somebody else */
 };
 
-#define NEXT_ONE ((uint64_t)1)
-#define TASKS_SHIFT 18
+#define RANGE_SHIFT 18
 #define JOINED_SHIFT 36
 #define MOST_SHIFT 45
 #define ACTIVE_SHIFT 54
@@ -40,12 +45,23 @@ enum {
 #define ACTIVE_ONE ((uint64_t)1 << ACTIVE_SHIFT)
 #define WAITER ((uint64_t)1 << 63)
 
-static uint64_t next_of(uint64_t word) { return word & 0x3FFFF; }
-static uint64_t tasks_of(uint64_t word) { return word >> TASKS_SHIFT & 0x3FFFF; }
+static uint64_t range_one(int range) { return (uint64_t)1 << (range * RANGE_SHIFT); }
+/* Chunks left in the front (0) or the back (1). */
+static int64_t left_of(uint64_t word, int range) {
+  const int64_t left = (int64_t)(word >> (range * RANGE_SHIFT) & 0x3FFFF) - NONE_LEFT;
+  return left > 0 ? left : 0;
+}
 static uint64_t joined_of(uint64_t word) { return word >> JOINED_SHIFT & 0x1FF; }
 static uint64_t most_of(uint64_t word) { return word >> MOST_SHIFT & 0x1FF; }
 static uint64_t active_of(uint64_t word) { return word >> ACTIVE_SHIFT & 0x1FF; }
-static bool joinable(uint64_t word) { return next_of(word) < tasks_of(word) && joined_of(word) < most_of(word); }
+static bool joinable(uint64_t word) {
+  return joined_of(word) < most_of(word) && (left_of(word, 0) || left_of(word, 1));
+}
+/* Where a thread goes on: in its own range while anything is left there. */
+static int range_for(uint64_t word, int thread) {
+  const int own = thread & 1;
+  return left_of(word, own) ? own : !own;
+}
 
 /* One job: a line of its own, and its neighbour, which some processors fetch along. */
 typedef struct slot {
@@ -53,6 +69,7 @@ typedef struct slot {
   rung_task_fn *fn;
   void *self;
   int64_t tasks, grain; /* a chunk is `grain` tasks: chunks are what the word counts */
+  int64_t end[2];       /* the chunk behind the front and behind the back */
   atomic_uint done;     /* futex of a caller that waits */
 } slot;
 
@@ -78,27 +95,35 @@ static void futex_wake(atomic_uint *at, int count) { syscall(SYS_futex, at, FUTE
 /* ---- working on a job ---- */
 
 /* Runs chunks, `chunk` being claimed already, until none is left. */
-static void work(slot *s, uint64_t chunk, int thread) {
+static void work(slot *s, int64_t chunk, int thread) {
   for (;;) {
-    const int64_t first = (int64_t)chunk * s->grain;
+    const int64_t first = chunk * s->grain;
     const int64_t end = s->tasks - first < s->grain ? s->tasks : first + s->grain;
     for (int64_t task = first; task < end; task++) s->fn(s->self, task, thread);
-    /* Looking first leaves the line shared when nothing is left, which is the common end of a short job. */
-    uint64_t word = atomic_load_explicit(&s->word, memory_order_relaxed);
-    if (next_of(word) >= tasks_of(word)) return;
-    word = atomic_fetch_add_explicit(&s->word, NEXT_ONE, memory_order_acq_rel);
-    if (next_of(word) >= tasks_of(word)) return;
-    chunk = next_of(word);
+    int64_t left = 0;
+    int range = 0;
+    while (!left) {
+      /* Looking first leaves the line shared when nothing is left, which is the common end of a short job. */
+      uint64_t word = atomic_load_explicit(&s->word, memory_order_relaxed);
+      range = range_for(word, thread);
+      if (!left_of(word, range)) return;
+      word = atomic_fetch_sub_explicit(&s->word, range_one(range), memory_order_acq_rel);
+      left = left_of(word, range);
+    }
+    chunk = s->end[range] - left;
   }
 }
 
 /* Joins the job of a slot if it is open and works on it; false if it is not. */
 static bool help(slot *s) {
   uint64_t word = atomic_load(&s->word);
+  int thread, range;
   do {
     if (!joinable(word)) return false;
-  } while (!atomic_compare_exchange_weak(&s->word, &word, word + JOINED_ONE + ACTIVE_ONE + NEXT_ONE));
-  work(s, next_of(word), (int)joined_of(word) + 1);
+    thread = (int)joined_of(word) + 1;
+    range = range_for(word, thread);
+  } while (!atomic_compare_exchange_weak(&s->word, &word, word + JOINED_ONE + ACTIVE_ONE - range_one(range)));
+  work(s, s->end[range] - left_of(word, range), thread);
   word = atomic_fetch_sub_explicit(&s->word, ACTIVE_ONE, memory_order_acq_rel);
   if (active_of(word) == 1 && (word & WAITER)) {
     atomic_fetch_add(&s->done, 1);
@@ -209,9 +234,11 @@ void rung_pool_run(rung_pool *pool, int max_threads, int64_t tasks, rung_task_fn
   s->self = self;
   s->tasks = tasks;
   s->grain = grain;
-  const uint64_t chunks = (uint64_t)((tasks - 1) / grain + 1);
+  s->end[1] = (tasks - 1) / grain + 1;
+  s->end[0] = rung_pool_front(s->end[1]);
   /* The caller has taken the first chunk already. */
-  atomic_exchange(&s->word, (uint64_t)most << MOST_SHIFT | chunks << TASKS_SHIFT | NEXT_ONE);
+  const uint64_t front = (uint64_t)(NONE_LEFT + s->end[0] - 1), back = (uint64_t)(NONE_LEFT + s->end[1] - s->end[0]);
+  atomic_exchange(&s->word, (uint64_t)most << MOST_SHIFT | back << RANGE_SHIFT | front);
   const int parked = atomic_load(&pool->parked);
   if (RUNG_UNLIKELY(parked > 0)) wake(pool, s, parked, most);
   work(s, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Threads: one process-wide pool, aware of affinity and cgroup quota, that lends helpers to whoever runs.
  *
- * A job is executed by its caller; helpers that are idle join it. Tasks are claimed by a counter, so that the caller
+ * A job is executed by its caller; helpers that are idle join it. Tasks are claimed one by one, so that the caller
  * can always finish alone: concurrent and nested jobs cannot deadlock. Idle helpers spin for a bounded time (dispatch
  * within 0.1 us while work keeps coming), then park. Helpers run with denormals flushed; a caller that wants the same
  * sets its own state with rung_float_state_set before its first job and restores it after the last. After fork the
@@ -21,9 +21,11 @@ typedef void rung_task_fn(void *self, int64_t task, int thread);
 rung_pool *rung_pool_shared(rung_host *host);
 /* Runs all tasks; returns when all are done. max_threads counts the caller; 1 runs everything in the caller. */
 void rung_pool_run(rung_pool *pool, int max_threads, int64_t tasks, rung_task_fn *fn, void *self);
+/* Of so many tasks the first ones, which the caller and every second helper begin with, in order; the others begin with
+ * the rest. Tasks that are numbered along the same rows in every job meet those rows in the same thread's cache. */
+static inline int64_t rung_pool_front(int64_t tasks) { return (tasks + 1) / 2; }
 /* What one process may use well: the smallest of online processors, affinity mask and cgroup quota (v1 and v2), at
- * least
- * 1. `cgroup_root` NULL means the system's; tests pass a folder of their own. */
+ * least 1. `cgroup_root` NULL means the system's; tests pass a folder of their own. */
 int rung_pool_default_threads(const char *cgroup_root);
 /* The cgroup memory limit (v1 and v2) and physical memory: the smaller, 0 if unknown. */
 uint64_t rung_memory_limit(const char *cgroup_root);

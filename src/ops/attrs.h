@@ -158,6 +158,15 @@ typedef struct rung_rope_attrs {
   double magnitude;
   int32_t mode;
 } rung_rope_attrs;
+/* rotate(x, cosine, sine) -> y of x's type: the same turn by tables c and s [..., n] of x's element type, the leading axes
+ * of each broadcast to x's. `table` says what one of the n numbers is for. pair: a pair (a, b) of channels becomes a c -
+ * b s, b c + a s; channel: a c[a] - b s[a], b c[b] + a s[b]. So the first 2n or n channels turn, paired as in rope; what
+ * is behind them stays. */
+typedef enum rung_rotate_table { RUNG_ROTATE_PAIR, RUNG_ROTATE_CHANNEL } rung_rotate_table;
+typedef struct rung_rotate_attrs {
+  int32_t mode; /* rung_rope_mode */
+  int32_t table;
+} rung_rotate_attrs;
 /* append(state, k, v, offsets, slot, past) -> state': k[rows, kv_heads, key_dim], v[rows, kv_heads, value_dim] go to
  * positions past[s] .. of slot[s]. EFFECT. Roles: rows.
  * append_dense(state[batch, capacity, row...], x[batch, n, row...], position[batch]) -> state'. */

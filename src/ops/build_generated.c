@@ -78,6 +78,18 @@ rung_value rung_rope(rung_graph *graph, rung_value x, rung_value positions, rung
   return rung_builder_end(&builder);
 }
 
+rung_value rung_rotate(rung_graph *graph, rung_value x, rung_value cosine, rung_value sine, int32_t mode,
+    int32_t table) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_rotate);
+  rung_builder_in(&builder, x);
+  rung_builder_in(&builder, cosine);
+  rung_builder_in(&builder, sine);
+  rung_builder_enum(&builder, 0, mode);
+  rung_builder_enum(&builder, 1, table);
+  return rung_builder_end(&builder);
+}
+
 rung_value rung_positions(rung_graph *graph, rung_value offsets, rung_value past, rung_dim rows) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_positions);

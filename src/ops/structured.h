@@ -57,7 +57,9 @@ double rung_dot_f64(rung_span a, rung_span b, int64_t n);
 int64_t rung_dot_i64(rung_span a, rung_span b, int64_t n);
 /* Element i of an operand of rank 1, or its only element. */
 static inline int64_t rung_vector_at(const rung_operand *o, int64_t i) {
-  return rung_load_i64(o, o->rank ? i * o->stride[0] : 0);
+  const int64_t at = o->rank ? i * o->stride[0] : 0;
+  if (o->type == RUNG_TYPE_I32) return ((const int32_t *)o->base)[at]; /* kernels walk over offsets */
+  return rung_load_i64(o, at);
 }
 /* `index` counted from the end when negative; refused outside [-extent, extent). */
 rung_status rung_check_index(const rung_args *args, const char *op, int64_t index, int64_t extent, int64_t *out_index);

@@ -78,6 +78,7 @@ static const rung_attr_term *mentioned(const rung_statement *s, const rung_attr 
 /* Binds kept attributes; bits of *out_bound tell which, for undoing. */
 static bool take_attrs(matcher *m, const rung_statement *s, const rung_node *node, uint32_t *out_bound) {
   rung_found *f = &m->found;
+  if (s->any) return true;
   for (const rung_attr *attr = node->op->attrs; attr && attr->name; attr++) {
     const rung_attr_term *term = mentioned(s, attr);
     if (!term) {
@@ -167,6 +168,21 @@ static bool read_inside(const matcher *m, uint32_t value) {
   return within == m->uses[value];
 }
 
+/* What the right side would have checked at run time, the left side has checked as well. */
+static bool asks_nothing_new(const rung_graph *graph, const rung_graph *trial) {
+  for (uint32_t i = 0; i < trial->checks; i++) {
+    const rung_dim_check *c = &trial->check[i];
+    bool there = false;
+    for (uint32_t k = 0; k < graph->checks && !there; k++) {
+      const rung_dim_check *g = &graph->check[k];
+      there = g->at_least == c->at_least && ((g->a.id == c->a.id && g->b.id == c->b.id) ||
+                                             (!g->at_least && g->a.id == c->b.id && g->b.id == c->a.id));
+    }
+    if (!there) return false;
+  }
+  return true;
+}
+
 /* Tried in a graph of its own, so that what the shape rules refuse there harms nothing. */
 static bool right_side_fits(matcher *m) {
   const rung_found *f = &m->found;
@@ -178,7 +194,7 @@ static bool right_side_fits(matcher *m) {
     if (f->hole[i]) hole[i] = rung_body_input(trial, 'x', i, rung_graph_value_type(m->graph, f->hole[i]));
   rung_status status = rung_pattern_build(m->env, f, trial, hole, &value);
   if (status == RUNG_OUT_OF_MEMORY) m->status = status;
-  bool fits = !status &&
+  bool fits = !status && asks_nothing_new(m->graph, trial) &&
               rung_value_type_equal(rung_graph_value_type(trial, value.id), rung_graph_value_type(m->graph, m->root));
   char why[160];
   if (fits && f->pattern->kernel)

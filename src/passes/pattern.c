@@ -115,6 +115,10 @@ static rung_status read_attr(reader *r, rung_statement *s) {
 
 static rung_status read_attrs(reader *r, rung_statement *s) {
   if (!rung_lex_accept(&r->lex, '{')) return RUNG_OK;
+  if (!r->right && rung_lex_accept(&r->lex, '?')) {
+    s->any = true;
+    return rung_lex_accept(&r->lex, '}') ? RUNG_OK : bad(r, "'}' is missing");
+  }
   do RUNG_TRY(read_attr(r, s));
   while (rung_lex_accept(&r->lex, ','));
   return rung_lex_accept(&r->lex, '}') ? RUNG_OK : bad(r, "'}' is missing");
@@ -178,11 +182,18 @@ static rung_status read_row(rung_patterns *patterns, size_t i, rung_error *error
   p->name = texts[i].name;
   reader r = {.arena = &patterns->arena, .p = p, .error = error};
   RUNG_TRY(read_side(&r, texts[i].left, false));
+  memcpy(p->value_name, r.value_name, sizeof p->value_name);
   memset(r.value_name, 0, sizeof r.value_name);
   RUNG_TRY(read_side(&r, texts[i].right, true));
-  p->kernel = strcmp(texts[i].condition, "kernel") == 0;
-  if (!texts[i].condition[0] || p->kernel) return RUNG_OK;
-  p->holds = rung_pattern_condition(texts[i].condition);
+  static const char kernel[] = "kernel";
+  const char *condition = texts[i].condition;
+  if (strncmp(condition, kernel, sizeof kernel - 1) == 0) {
+    p->kernel = true;
+    condition += sizeof kernel - 1;
+    while (*condition == ' ') condition++;
+  }
+  if (!condition[0]) return RUNG_OK;
+  p->holds = rung_pattern_condition(condition);
   return p->holds ? RUNG_OK : bad(&r, "no such condition");
 }
 

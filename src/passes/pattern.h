@@ -39,6 +39,7 @@ typedef struct rung_statement {
   const rung_op *op;
   uint8_t value;
   uint8_t n_in, attrs;
+  bool any; /* left: whatever its attributes are */
   rung_term in[RUNG_PATTERN_IN];
   rung_attr_term attr[RUNG_PATTERN_ATTRS];
 } rung_statement;
@@ -53,6 +54,7 @@ typedef struct rung_pattern {
   const rung_statement *right, *right_last;
   uint8_t values, holes, numbers, kept, right_values;
   const char *hole_name[RUNG_PATTERN_HOLES], *number_name[RUNG_PATTERN_KEPT], *kept_name[RUNG_PATTERN_KEPT];
+  const char *value_name[RUNG_PATTERN_VALUES]; /* of the left side */
 } rung_pattern;
 
 struct rung_patterns {

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/pool.h"
-#include "plan/plan.h"
+#include "plan/tune.h"
 
 /* A step as the trace and the profile see it. */
 typedef struct rung_step_event {
@@ -53,6 +53,7 @@ typedef struct rung_backend {
   /* Waits until all steps of a run are done, and says whether one of them refused its operands; NULL where `steps`
    * does. */
   rung_status (*settle)(void *self, void *kept, rung_error *error);
+  const rung_tuning *tuning; /* NULL: no kernel has candidates */
 } rung_backend;
 
 #endif

@@ -67,6 +67,34 @@ static void collect(const rung_plan *plan, uses *u) {
   extend_over_loops(plan, u);
 }
 
+/* ---- where weights may lie */
+
+static void want_aligned(rung_plan *plan, uint32_t ref) {
+  const rung_root *root = &plan->root[plan->ref[ref].root];
+  if (root->kind == RUNG_ROOT_WEIGHT) plan->weight[root->index].aligned = true;
+}
+
+/* Kernel rows say what they take at any byte; steps of the runtime read numbers. */
+static void find_aligned(rung_plan *plan) {
+  for (uint32_t s = 0; s < plan->steps; s++) {
+    const rung_step *step = &plan->step[s];
+    for (uint32_t i = 0; i < step->n_in; i++) {
+      bool any_byte = step->variants > 0;
+      for (uint32_t v = step->variant; v < step->variant + step->variants; v++)
+        any_byte = any_byte && rung_kernel_takes_any_byte(plan->variant[v].kernel, i);
+      if (!any_byte) want_aligned(plan, step->in + i);
+    }
+  }
+  for (uint32_t i = 0; i < plan->loops; i++) {
+    const rung_plan_loop *l = &plan->loop[i];
+    want_aligned(plan, l->trip_ref);
+    want_aligned(plan, l->start_ref);
+    want_aligned(plan, l->condition_ref);
+  }
+  for (uint32_t i = 0; i < plan->carrieds; i++) want_aligned(plan, plan->carried[i].start_ref);
+  for (uint32_t i = 0; i < plan->scans; i++) want_aligned(plan, plan->scan[i].body_ref);
+}
+
 static bool all_in_place(const rung_plan *plan, const rung_step *step) {
   if (step->kind != RUNG_STEP_KERNEL || step->n_out != 1) return false;
   for (uint32_t v = 0; v < step->variants; v++)
@@ -128,6 +156,7 @@ rung_status rung_planner_lifetimes(rung_planner *p) {
             rung_arena_array(&p->work, plan->roots + 1, sizeof(uint32_t))};
   if (!u.first || !u.last) return rung_planner_fail(p, RUNG_OUT_OF_MEMORY, "plan: out of memory");
   collect(plan, &u);
+  find_aligned(plan);
   merge_in_place(p, &u);
   for (uint32_t i = 0; i < plan->roots; i++) {
     plan->root[i].read = u.first[i] != RUNG_NONE;

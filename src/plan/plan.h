@@ -133,6 +133,7 @@ typedef struct rung_plan_state {
 typedef struct rung_plan_weight {
   const char *name;
   rung_value_type type;
+  bool aligned; /* a step wants its numbers at multiples of their size; else they may lie at any byte */
 } rung_plan_weight;
 typedef struct rung_plan_form {
   const rung_node *node; /* of the template's graph: recipe, sources, body */

@@ -322,7 +322,7 @@ static uint32_t weight_index(rung_planner *p, const char *name, const rung_value
   if (*place) return *place - 1;
   const uint32_t at = RUNG_PUSH(p, weight);
   if (at == RUNG_NONE) return at;
-  p->plan->weight[at] = (rung_plan_weight){name, *type};
+  p->plan->weight[at] = (rung_plan_weight){.name = name, .type = *type};
   *place = at + 1;
   return at;
 }

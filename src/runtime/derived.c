@@ -3,6 +3,7 @@
  * reach it any more. */
 #include <string.h>
 
+#include "passes/pass.h"
 #include "runtime/runtime.h"
 
 static void destroy(void *object) {
@@ -85,10 +86,41 @@ static rung_status find_value(const rung_sources *sources, const rung_plan *plan
  * copied, and its pages can go with all others; large weights stay where they lie, if kernels can read them there. */
 enum { SMALL_WEIGHT = 64 << 10 };
 
-/* Kernels read numbers at multiples of their size; protobuf puts them at any address. Blocks lie well in GGUF files. */
+/* Protobuf puts numbers at any byte. Blocks lie well in GGUF files. */
 static bool lies_well(const rung_tensor_value *value) {
   const rung_type_row *row = rung_type_get(value->entry->type);
-  return (uintptr_t)value->data % (row->block == 1 ? row->bytes : 8) == 0;
+  return (uintptr_t)value->data % (row->class_ == RUNG_CLASS_BLOCK ? 8 : row->bytes) == 0;
+}
+
+/* The same for all readers of one value: whether a kernel wants it `aligned` decides the rest. */
+static bool is_copied(const rung_derived *derived, const rung_tensor_value *value, bool aligned, const rung_far *far) {
+  if (far || (aligned && !lies_well(value))) return true;
+  return value->entry->bytes <= SMALL_WEIGHT && rung_tensor_value_can_let_go(derived->weights, value);
+}
+
+uint64_t rung_weight_load_bytes(const rung_plan *plan, const rung_plan_weight *weight) {
+  int64_t elements = 0;
+  rung_type_is_fixed(plan->dims, &weight->type, &elements);
+  const uint64_t bytes = rung_type_bytes(weight->type.type, (uint64_t)elements);
+  if (!plan->target->far && !weight->aligned && bytes > SMALL_WEIGHT) return 0;
+  return bytes < RUNG_FORM_SLICE ? bytes : RUNG_FORM_SLICE;
+}
+
+uint64_t rung_view_copied(rung_view *view, const rung_program *program) {
+  const rung_plan *plan = program->plan;
+  uint64_t bytes = 0;
+  rung_weights *weights = rung_view_lock(view);
+  const rung_sources sources = {.derived = view->derived, .own = view->own};
+  for (uint32_t i = 0; i < plan->roots; i++) {
+    const rung_root *root = &plan->root[i];
+    if (root->kind != RUNG_ROOT_WEIGHT || !root->read) continue;
+    const rung_plan_weight *weight = &plan->weight[root->index];
+    const rung_tensor_entry *entry = rung_weights_find(weights, weight->name);
+    const rung_tensor_value *value = entry ? rung_sources_value(&sources, entry) : NULL;
+    if (value && is_copied(view->derived, value, weight->aligned, plan->target->far)) bytes += entry->bytes;
+  }
+  rung_view_unlock(weights);
+  return bytes;
 }
 
 static void pinned_destroy(rung_derived *derived, rung_pinned *p) {
@@ -103,45 +135,82 @@ static void pinned_destroy(rung_derived *derived, rung_pinned *p) {
   rung_host_free(derived->host, RUNG_MEMORY_host, p, sizeof *p);
 }
 
-static rung_status pin(rung_derived *derived, rung_tensor_value *value, const rung_far *far, rung_error *error,
-                       rung_pinned **out_pinned) {
+/* In slices, so that the source's pages and the copy are never all held at once. */
+static void fill_copy(rung_derived *derived, const rung_pinned *p, const rung_tensor_value *value, uint64_t most) {
+  const uint8_t *from = value->data;
+  for (uint64_t at = 0, n; at < value->entry->bytes; at += n) {
+    n = value->entry->bytes - at;
+    if (rung_tensor_value_can_let_go(derived->weights, value)) {
+      if (n > most) n = most;
+      rung_derived_touch(derived, n, most);
+    }
+    if (p->far)
+      p->far->write(p->far->self, p->copy + at, from + at, n);
+    else
+      memcpy(p->copy + at, from + at, n);
+  }
+}
+
+static rung_status make_copy(rung_derived *derived, rung_pinned *p, const rung_tensor_value *value,
+                             const rung_program *program, rung_error *error) {
+  const rung_tensor_entry *entry = value->entry;
+  rung_host *host = derived->host;
+  p->far = program->plan->target->far;
+  if (p->far) {
+    RUNG_TRY(rung_far_place(host, p->far, RUNG_MEMORY_weights, NULL, entry->bytes, error, &p->copy));
+  } else {
+    p->copy = rung_host_alloc_raw(host, RUNG_MEMORY_weights, entry->bytes, 64);
+    if (!p->copy) {
+      RUNG_TRY(rung_host_would_fit(host, entry->bytes, entry->name, error));
+      return rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", entry->name);
+    }
+  }
+  rung_status status = rung_host_account(host, RUNG_MEMORY_load, program->load_bytes, error);
+  if (!status) {
+    fill_copy(derived, p, value, program->load_bytes);
+    rung_host_unaccount(host, RUNG_MEMORY_load, program->load_bytes);
+    if (p->far) status = rung_far_check(p->far, error);
+  }
+  if (status && p->far)
+    rung_far_remove(host, p->far, RUNG_MEMORY_weights, p->copy, entry->bytes);
+  else if (status)
+    rung_host_free(host, RUNG_MEMORY_weights, p->copy, entry->bytes);
+  return status;
+}
+
+static rung_status pin(rung_derived *derived, rung_tensor_value *value, const rung_program *program, bool aligned,
+                       rung_error *error, rung_pinned **out_pinned) {
   const rung_tensor_entry *entry = value->entry;
   rung_pinned *p = rung_host_alloc(derived->host, RUNG_MEMORY_host, sizeof *p, 0);
   if (!p) return rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", entry->name);
   rung_status status = RUNG_OK;
-  if (far) {
-    status = rung_far_place(derived->host, far, RUNG_MEMORY_weights, value->data, entry->bytes, error, &p->copy);
-    p->far = far;
-  } else if (!lies_well(value) ||
-             (entry->bytes <= SMALL_WEIGHT && rung_tensor_value_can_let_go(derived->weights, value))) {
-    p->copy = rung_host_alloc_raw(derived->host, RUNG_MEMORY_weights, entry->bytes, 64);
-    if (p->copy)
-      memcpy(p->copy, value->data, entry->bytes);
-    else if (!(status = rung_host_would_fit(derived->host, entry->bytes, entry->name, error)))
-      status = rung_fail(error, RUNG_OUT_OF_MEMORY, "weight \"%s\": out of memory", entry->name);
-  } else if (!value->set) {
+  if (is_copied(derived, value, aligned, program->plan->target->far))
+    status = make_copy(derived, p, value, program, error);
+  else if (!value->set)
     status = rung_weights_account(derived->weights, entry, error);
-  }
   if (status) {
     rung_host_free(derived->host, RUNG_MEMORY_host, p, sizeof *p);
     return status;
   }
-  if (!value->set) derived->touched += entry->bytes;
   p->value = value;
   rung_tensor_value_retain(value);
   *out_pinned = p;
   return RUNG_OK;
 }
 
-static rung_status find_pinned(rung_derived *derived, rung_tensor_value *value, const rung_far *far, rung_error *error,
-                               rung_pinned **out_pinned) {
+static bool serves(const rung_pinned *p, const rung_tensor_value *value, const rung_far *far, bool aligned) {
+  return p->value == value && p->far == far && (p->copy || !aligned || lies_well(value));
+}
+
+static rung_status find_pinned(rung_derived *derived, rung_tensor_value *value, const rung_program *program,
+                               bool aligned, rung_error *error, rung_pinned **out_pinned) {
   rung_host_lock(derived->host);
   rung_pinned *p = derived->pinned;
-  while (p && (p->value != value || p->far != far)) p = p->next;
+  while (p && !serves(p, value, program->plan->target->far, aligned)) p = p->next;
   if (p) p->references++;
   rung_host_unlock(derived->host);
   if (!p) {
-    RUNG_TRY(pin(derived, value, far, error, &p));
+    RUNG_TRY(pin(derived, value, program, aligned, error, &p));
     rung_host_lock(derived->host);
     p->references = 1;
     p->next = derived->pinned;
@@ -185,12 +254,13 @@ static rung_status form_root(const rung_sources *sources, const rung_program *pr
   return status;
 }
 
-static rung_status weight_root(const rung_sources *sources, const rung_plan *plan, uint32_t index, rung_error *error,
-                               rung_table_root *out) {
+static rung_status weight_root(const rung_sources *sources, const rung_program *program, uint32_t index,
+                               rung_error *error, rung_table_root *out) {
+  const rung_plan *plan = program->plan;
   rung_tensor_value *value;
   RUNG_TRY(find_value(sources, plan, index, error, &value));
   if (!value->data) return rung_fail(error, RUNG_NOT_LOADED, "weight \"%s\" has no value", value->entry->name);
-  RUNG_TRY(find_pinned(sources->derived, value, plan->target->far, error, &out->pinned));
+  RUNG_TRY(find_pinned(sources->derived, value, program, plan->weight[index].aligned, error, &out->pinned));
   out->data = out->pinned->copy ? out->pinned->copy : value->data;
   return RUNG_OK;
 }
@@ -221,7 +291,7 @@ rung_status rung_table_make(const rung_sources *sources, const rung_program *pro
     if (root->kind == RUNG_ROOT_FORM)
       status = form_root(sources, program, root->index, error, &table->root[i]);
     else if (root->kind == RUNG_ROOT_WEIGHT && root->read)
-      status = weight_root(sources, plan, root->index, error, &table->root[i]);
+      status = weight_root(sources, program, root->index, error, &table->root[i]);
   }
   rung_region_expected(sources->derived->host, 0);
   if (status) {

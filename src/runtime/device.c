@@ -8,6 +8,7 @@
 #include "backends/cuda/cuda.h"
 #include "backends/ref/ref.h"
 #include "runtime/runtime.h"
+#include "runtime/tune/tables.h"
 
 static const rung_backend *const backends[] = {&rung_backend_cpu, &rung_backend_ref, &rung_backend_cuda};
 
@@ -40,6 +41,37 @@ static rung_status default_threads(int asked, rung_error *error, int *out_thread
   return RUNG_OK;
 }
 
+/* The caller's policy, or one out of the environment, which also names a folder that the caller left open. */
+static rung_status find_policy(const rung_tune_policy *asked, rung_error *error, rung_tune_policy *out) {
+  static const char *const profiles[] = {"balanced", "latency", "accurate", "deterministic"};
+  const char *folder = getenv("RUNG_TUNE"), *profile = asked ? NULL : getenv("RUNG_TUNE_PROFILE");
+  *out = asked ? *asked : rung_tune_policy_default();
+  if (out->size != sizeof *out)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: tune.size is %zu, expected %zu", out->size, sizeof *out);
+  if ((unsigned)out->profile > RUNG_TUNE_DETERMINISTIC || (unsigned)out->eviction > RUNG_TUNE_LRU)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "device: tune has profile %d and eviction %d, which are none",
+                     (int)out->profile, (int)out->eviction);
+  if (!out->folder && folder && *folder) out->folder = folder;
+  if (!profile || !*profile) return RUNG_OK;
+  for (size_t i = 0; i < RUNG_COUNT(profiles); i++) {
+    if (strcmp(profiles[i], profile) != 0) continue;
+    out->profile = (rung_tune_profile)i;
+    return RUNG_OK;
+  }
+  return rung_fail(error, RUNG_INVALID_ARGUMENT,
+                   "RUNG_TUNE_PROFILE is \"%s\"; it must be balanced, latency, accurate or deterministic", profile);
+}
+
+static rung_status make_tables(rung_device *device, const rung_tune_policy *policy, uint32_t most, rung_error *error) {
+  const rung_tuning *tuning = device->backend->tuning;
+  char name[RUNG_TUNE_TEXT];
+  if (!tuning) return RUNG_OK;
+  tuning->device(device->self, name);
+  RUNG_TRY(rung_tables_create(device->host, policy, most ? most : RUNG_WINNERS, name, error, &device->tables));
+  tuning->ask(device->self, rung_tables_source(device->tables));
+  return RUNG_OK;
+}
+
 rung_status rung_device_create(rung_host *host, const char *name, const rung_device_options *options, rung_error *error,
                                rung_device **out_device) {
   const rung_device_options o = options ? *options : rung_device_options_default();
@@ -51,12 +83,15 @@ rung_status rung_device_create(rung_host *host, const char *name, const rung_dev
   if (!backend) return rung_fail(error, RUNG_NOT_FOUND, "no device \"%s\"; there are: cpu, cuda, ref", name);
   int threads;
   RUNG_TRY(default_threads(o.threads, error, &threads));
+  rung_tune_policy policy;
+  RUNG_TRY(find_policy(o.tune, error, &policy));
   rung_device *device = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *device, 0);
   if (!device) return rung_fail(error, RUNG_OUT_OF_MEMORY, "device: out of memory");
   atomic_init(&device->references, 1);
   device->host = host;
   device->backend = backend;
-  const rung_status status = backend->open(host, error, &device->self);
+  rung_status status = backend->open(host, error, &device->self);
+  if (!status && (status = make_tables(device, &policy, o.winners, error)) != RUNG_OK) backend->close(device->self);
   if (status) {
     rung_host_free(host, RUNG_MEMORY_host, device, sizeof *device);
     return status;
@@ -80,6 +115,7 @@ void rung_device_release(rung_device *device) {
   if (!device || atomic_fetch_sub(&device->references, 1) != 1) return;
   rung_host *host = device->host;
   device->backend->close(device->self);
+  rung_tables_destroy(device->tables);
   rung_host_free(host, RUNG_MEMORY_host, device, sizeof *device);
   rung_host_release(host);
 }

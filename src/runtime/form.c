@@ -14,6 +14,12 @@ static void let_all_go(rung_derived *derived) {
 
 void rung_derived_rest(rung_derived *derived) { let_all_go(derived); }
 
+/* A call for each run of rows would cost more than packing does: every one interrupts the other cores. */
+void rung_derived_touch(rung_derived *derived, uint64_t bytes, uint64_t most) {
+  if (derived->touched + bytes > most) let_all_go(derived);
+  derived->touched += bytes;
+}
+
 /* ---- packing */
 
 typedef struct packing {
@@ -54,17 +60,17 @@ static int64_t form_rows(const rung_plan_form *form, const rung_dims *dims, int6
   return rows;
 }
 
-static int64_t slice_panels(uint64_t panel_bytes, int64_t panels) {
-  const int64_t step = panel_bytes ? (int64_t)(RUNG_FORM_SLICE / panel_bytes) : panels;
+static int64_t slice_panels(uint64_t panel_bytes, int64_t panels, uint64_t slice) {
+  const int64_t step = panel_bytes ? (int64_t)(slice / panel_bytes) : panels;
   return step < 1 ? 1 : step < panels ? step : panels;
 }
 
-int64_t rung_form_slice_rows(const rung_plan *plan, const rung_plan_form *want) {
+int64_t rung_form_slice_rows(const rung_plan *plan, const rung_plan_form *want, uint64_t most) {
   int64_t k;
   const rung_layout *layout = rung_target_layout(plan->target, want->type.layout);
   const int64_t rows = form_rows(want, plan->dims, &k), panel = layout ? layout->panel : PLAIN_PANEL;
   const uint64_t bytes = layout ? layout->panel_bytes(k) : rung_type_bytes(want->type.type, (uint64_t)k) * PLAIN_PANEL;
-  const int64_t slice = slice_panels(bytes, (rows + panel - 1) / panel) * panel;
+  const int64_t slice = slice_panels(bytes, (rows + panel - 1) / panel, most) * panel;
   return slice < rows ? slice : rows;
 }
 
@@ -78,7 +84,7 @@ rung_status rung_form_pack(const rung_program *program, const rung_plan_form *wa
   p.panel_bytes = p.layout ? p.layout->panel_bytes(p.k) : p.row_bytes * PLAIN_PANEL;
   if (p.panel > MAX_PANEL)
     return rung_fail(error, RUNG_INTERNAL, "layout %s: panels of %d rows", p.layout->name, (int)p.panel);
-  const int64_t panels = (p.count + p.panel - 1) / p.panel, step = slice_panels(p.panel_bytes, panels);
+  const int64_t panels = (p.count + p.panel - 1) / p.panel, step = slice_panels(p.panel_bytes, panels, rows->slice);
   for (p.first = 0; p.first < panels; p.first += step) {
     const int64_t count = panels - p.first < step ? panels - p.first : step;
     const int64_t first = p.first * p.panel, end = (p.first + count) * p.panel, limit = end < p.count ? end : p.count;
@@ -119,13 +125,9 @@ static const uint8_t *gathered_row(void *self, int64_t r) {
   return (const uint8_t *)f->source[s]->data + (uint64_t)r * g->row_bytes;
 }
 
-/* Lets all source pages go where the rows to come would make them more than the prediction. A call for each run of rows
- * would cost more than packing does: every one interrupts the other cores. */
 static void make_room(void *self, int64_t first, int64_t limit) {
   const gathered *g = self;
-  const uint64_t bytes = (uint64_t)(limit - first) * g->row_bytes;
-  if (g->derived->touched + bytes > g->most) let_all_go(g->derived);
-  g->derived->touched += bytes;
+  rung_derived_touch(g->derived, (uint64_t)(limit - first) * g->row_bytes, g->most);
 }
 
 uint64_t rung_form_committed(const rung_plan_form *form, size_t page) { return (form->bytes + page - 1) / page * page; }
@@ -143,7 +145,7 @@ static rung_status fill(rung_derived *derived, const rung_program *program, cons
                 .form = form,
                 .row_bytes = rung_type_bytes(want->type.type, (uint64_t)k),
                 .most = program->load_bytes};
-  const rung_form_rows rows = {.self = &g, .row = gathered_row, .begin = make_room};
+  const rung_form_rows rows = {.self = &g, .slice = RUNG_FORM_SLICE, .row = gathered_row, .begin = make_room};
   RUNG_TRY(rung_host_account(derived->host, RUNG_MEMORY_load, g.most, error));
   const rung_status status = rung_form_pack(program, want, form, &rows, error);
   rung_host_unaccount(derived->host, RUNG_MEMORY_load, g.most);
@@ -163,6 +165,7 @@ rung_status rung_far_place(rung_host *host, const rung_far *far, rung_memory_cla
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "%llu bytes of the device's memory could not be allocated",
                      (unsigned long long)bytes);
   }
+  if (!data) return RUNG_OK;
   far->write(far->self, *out_there, data, bytes);
   return rung_far_check(far, error);
 }

@@ -212,8 +212,10 @@ static const uint8_t *slice_row(void *self, int64_t r) {
   return g->slice + (size_t)(r - g->first) * (size_t)g->parts.k * g->unit;
 }
 
+/* Stays in the second cache until it is packed. */
+enum { GATHERED_SLICE = 512 << 10 };
 static uint64_t slice_bytes(const rung_plan *plan, const rung_plan_form *want, int64_t k) {
-  return (uint64_t)rung_form_slice_rows(plan, want) * rung_type_bytes(want->type.type, (uint64_t)k);
+  return (uint64_t)rung_form_slice_rows(plan, want, GATHERED_SLICE) * rung_type_bytes(want->type.type, (uint64_t)k);
 }
 
 static rung_status fill_gathered(rung_derived *derived, const rung_program *program, const rung_plan_form *want,
@@ -227,7 +229,7 @@ static rung_status fill_gathered(rung_derived *derived, const rung_program *prog
   g.slice = rung_host_alloc_raw(derived->host, RUNG_MEMORY_load, bytes, 0);
   if (!g.slice)
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "no memory for a slice of %llu bytes", (unsigned long long)bytes);
-  const rung_form_rows rows = {.self = &g, .row = slice_row, .begin = gather_slice};
+  const rung_form_rows rows = {.self = &g, .slice = GATHERED_SLICE, .row = slice_row, .begin = gather_slice};
   const rung_status status = rung_form_pack(program, want, form, &rows, error);
   rung_host_free(derived->host, RUNG_MEMORY_load, g.slice, bytes);
   return status;
@@ -243,8 +245,9 @@ typedef struct evaluation {
   /* NULL in a dry walk. */
   rung_host *host;
   rung_form *form;
-  uint8_t **memory; /* by value */
-  int64_t *dim;     /* by dimension: those that attributes name */
+  uint8_t **memory;   /* by value */
+  rung_region *pages; /* by value: of what is computed; pages go back to the system at once, which a heap keeps */
+  int64_t *dim;       /* by dimension: those that attributes name */
   rung_error *error;
 } evaluation;
 
@@ -265,24 +268,34 @@ static bool is_held(const evaluation *e, uint32_t value) {
   return !(rung_graph_producer(e->body, value)->op->flags & RUNG_OP_DECLARES) && !in_place(e, value);
 }
 
-static bool hold(evaluation *e, uint32_t value) {
+static uint64_t held_bytes(const evaluation *e, uint32_t value) {
   const uint64_t bytes = type_bytes(e->plan, rung_graph_value_type(e->body, value));
+  const size_t page = rung_host_page(e->plan->arena.host);
+  return ((bytes ? bytes : 1) + page - 1) / page * page;
+}
+
+static rung_status hold(evaluation *e, uint32_t value) {
   if (!is_held(e, value)) {
     if (e->memory) e->memory[value] = e->form->region.base;
-    return true;
+    return RUNG_OK;
   }
-  if (e->memory && !(e->memory[value] = rung_host_alloc_raw(e->host, RUNG_MEMORY_load, bytes, 0))) return false;
+  const uint64_t bytes = held_bytes(e, value);
+  if (e->memory) {
+    rung_region *pages = &e->pages[value];
+    RUNG_TRY(rung_region_init(pages, e->host, RUNG_MEMORY_load, bytes, e->error));
+    e->memory[value] = pages->base;
+    RUNG_TRY(rung_region_commit(pages, 0, bytes, e->error));
+  }
   e->live += bytes;
   if (e->live > e->peak) e->peak = e->live;
-  return true;
+  return RUNG_OK;
 }
 
 static void drop(evaluation *e, uint32_t value) {
   if (!is_held(e, value)) return;
-  const uint64_t bytes = type_bytes(e->plan, rung_graph_value_type(e->body, value));
-  e->live -= bytes;
-  if (!e->memory || !e->memory[value]) return;
-  rung_host_free(e->host, RUNG_MEMORY_load, e->memory[value], bytes);
+  e->live -= held_bytes(e, value);
+  if (!e->memory) return;
+  rung_region_finish(&e->pages[value]);
   e->memory[value] = NULL;
 }
 
@@ -352,9 +365,10 @@ static rung_status walk(evaluation *e) {
       RUNG_TRY(declare(e, i));
       continue;
     }
-    for (uint32_t r = 0; r < node->results; r++)
-      if (!hold(e, node->first_value + r))
-        return rung_fail(e->error, RUNG_OUT_OF_MEMORY, "%s: no memory for its result", node->op->name);
+    for (uint32_t r = 0; r < node->results; r++) {
+      const rung_status status = hold(e, node->first_value + r);
+      if (status) return rung_fail_prefix(e->error, status, "result of %s", node->op->name);
+    }
     if (e->memory) {
       if (!rung_node_is_pure(node) || !node->op->reference)
         return rung_fail(e->error, RUNG_UNSUPPORTED, "a form's body contains %s", node->op->name);
@@ -382,7 +396,7 @@ static rung_status place_result(const evaluation *e, const rung_program *program
   int64_t k = 1;
   if (type->rank) rung_dims_is_constant(e->plan->dims, type->extent[type->rank - 1], &k);
   dense d = {e->memory[value], rung_type_bytes(type->type, (uint64_t)k)};
-  const rung_form_rows rows = {.self = &d, .row = dense_row};
+  const rung_form_rows rows = {.self = &d, .slice = RUNG_FORM_SLICE, .row = dense_row};
   return rung_form_pack(program, e->want, e->form, &rows, error);
 }
 
@@ -392,12 +406,13 @@ static rung_status fill_computed(rung_derived *derived, const rung_program *prog
   const rung_graph *body = want->node->body[0];
   evaluation e = {.plan = plan, .want = want, .body = body, .host = derived->host, .form = form, .error = error};
   e.memory = rung_host_array(derived->host, body->values, sizeof *e.memory);
+  e.pages = rung_host_array(derived->host, body->values, sizeof *e.pages);
   e.dim = rung_host_array(derived->host, plan->dims->count, sizeof *e.dim);
-  rung_status status = e.memory && e.dim ? walk(&e) : rung_fail(error, RUNG_OUT_OF_MEMORY, "out of memory");
+  rung_status status = e.memory && e.pages && e.dim ? walk(&e) : rung_fail(error, RUNG_OUT_OF_MEMORY, "out of memory");
   if (!status) status = place_result(&e, program, error);
-  for (uint32_t v = 1; e.memory && v < body->values; v++)
-    if (e.memory[v]) drop(&e, v);
+  for (uint32_t v = 0; e.pages && v < body->values; v++) rung_region_finish(&e.pages[v]);
   rung_host_free(derived->host, RUNG_MEMORY_host, e.memory, body->values * sizeof *e.memory);
+  rung_host_free(derived->host, RUNG_MEMORY_host, e.pages, body->values * sizeof *e.pages);
   rung_host_free(derived->host, RUNG_MEMORY_host, e.dim, plan->dims->count * sizeof *e.dim);
   return status;
 }

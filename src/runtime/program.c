@@ -47,18 +47,29 @@ static rung_status place_constants(rung_program *program, rung_error *error) {
   return status ? rung_fail_prefix(error, status, "constants of a program") : RUNG_OK;
 }
 
+rung_status rung_template_plan(rung_template *t, const rung_binding *ceiling, size_t count, rung_error *error,
+                               rung_plan **out_plan) {
+  int64_t lo[RUNG_MAX_SYMBOLS] = {0}, hi[RUNG_MAX_SYMBOLS] = {0};
+  RUNG_TRY(ceilings(t->graph->dims, ceiling, count, lo, hi, error));
+  return rung_plan_make(t->device->host, t->graph, t->device->target, lo, hi, t->threads, error, out_plan);
+}
+
 static rung_status make(rung_program *program, const rung_binding *ceiling, size_t count, rung_program_gate *gate,
                         void *self, rung_error *error) {
   rung_template *t = program->template_;
   rung_device *device = t->device;
-  int64_t lo[RUNG_MAX_SYMBOLS] = {0}, hi[RUNG_MAX_SYMBOLS] = {0};
-  RUNG_TRY(ceilings(t->graph->dims, ceiling, count, lo, hi, error));
-  RUNG_TRY(rung_plan_make(device->host, t->graph, device->target, lo, hi, t->threads, error, &program->plan));
+  RUNG_TRY(rung_template_plan(t, ceiling, count, error, &program->plan));
   for (uint32_t i = 0; i < program->plan->forms; i++) {
     const uint64_t slice = rung_form_load_bytes(program->plan, &program->plan->form[i]);
     if (slice > program->load_bytes) program->load_bytes = slice;
     if (device->target->far && program->plan->form[i].bytes > program->staging)
       program->staging = program->plan->form[i].bytes;
+  }
+  for (uint32_t i = 0; i < program->plan->roots; i++) {
+    const rung_root *root = &program->plan->root[i];
+    if (root->kind != RUNG_ROOT_WEIGHT || !root->read) continue;
+    const uint64_t slice = rung_weight_load_bytes(program->plan, &program->plan->weight[root->index]);
+    if (slice > program->load_bytes) program->load_bytes = slice;
   }
   if (gate) RUNG_TRY(gate(self, program, error));
   RUNG_TRY(device->backend->prepare(device->self, device->host, program->plan, error, &program->image));

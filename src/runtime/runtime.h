@@ -19,7 +19,8 @@ struct rung_device {
   rung_pool *pool;
   int threads;
   char name[48];
-  _Atomic uint64_t passes; /* rewrite passes run so far */
+  _Atomic uint64_t passes;    /* rewrite passes run so far */
+  struct rung_tables *tables; /* of winners (runtime/tune); NULL: no kernel has candidates */
 };
 
 /* The memory that operands lie in; NULL: the host's. */
@@ -66,6 +67,12 @@ struct rung_program {
 typedef rung_status rung_program_gate(void *self, rung_program *program, rung_error *error);
 rung_status rung_program_make(rung_template *template_, const rung_binding *ceiling, size_t count,
                               rung_program_gate *gate, void *self, rung_error *error, rung_program **out_program);
+/* What such a program would be a plan of. */
+rung_status rung_template_plan(rung_template *template_, const rung_binding *ceiling, size_t count, rung_error *error,
+                               rung_plan **out_plan);
+/* rung_tune as the device's policy has it for ladders that are warmed: mostly nothing. Tables that cannot be written are
+ * said to the log (tune/tune.c). */
+rung_status rung_tune_warm(rung_template *template_, const rung_binding *ceiling, size_t count, rung_error *error);
 uint64_t rung_program_bytes(const rung_program *program);     /* class host */
 uint64_t rung_template_bytes(const rung_template *template_); /* class host; graph and dimensions */
 void rung_program_account(rung_program *program, rung_account *account, uint64_t bytes);

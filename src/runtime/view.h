@@ -47,7 +47,8 @@ typedef struct rung_pinned {
   struct rung_pinned *next;
   uint64_t references;
   rung_tensor_value *value; /* retained */
-  uint8_t *copy;            /* of a small mapped weight, or in far memory; NULL: used in place */
+  uint8_t *
+      copy; /* of a small mapped weight, one that lies where kernels cannot read it, or in far memory; NULL: in place */
   const rung_far *far;
 } rung_pinned;
 
@@ -168,6 +169,8 @@ void rung_view_unlock(rung_weights *weights);
 /* Of a program of a context: makes what is missing, and counts the context. NULL use: no weights. */
 rung_status rung_view_use(rung_view *view, const rung_program *program, rung_error *error, rung_use **out_use);
 void rung_view_unuse(rung_view *view, rung_use *use); /* NULL allowed */
+/* Bytes of the weights that steps of a program read which get copies in this view (derived.c); part of class weights. */
+uint64_t rung_view_copied(rung_view *view, const rung_program *program);
 /* The current table, retained. */
 rung_table *rung_use_table(rung_host *host, rung_use *use);
 /* Tables for the uses of a view over these sources; only for those that a pending set reaches, unless `all`. Failed:
@@ -186,10 +189,15 @@ rung_status rung_derived_form(rung_derived *derived, const rung_program *program
 void rung_form_destroy(rung_derived *derived, rung_form *form);
 /* Lets go of what the process still holds of mapped files. Under change. */
 void rung_derived_rest(rung_derived *derived);
+/* Under change: `bytes` of mapped files are about to be read; all that was read goes first where it would become more
+ * than `most`. */
+void rung_derived_touch(rung_derived *derived, uint64_t bytes, uint64_t most);
 /* Bytes that a form of a plan takes, and what is held beside it while it is made (class load): a slice of its sources,
  * or what its body needs. */
 uint64_t rung_form_committed(const rung_plan_form *form, size_t page);
-/* Moves bytes to new memory of a device, counted under a class. */
+/* What of its source is held at once while a weight that steps read is copied, if it may have to be (derived.c). */
+uint64_t rung_weight_load_bytes(const rung_plan *plan, const rung_plan_weight *weight);
+/* Moves bytes to new memory of a device, counted under a class; NULL data: only takes the memory. */
 rung_status rung_far_place(rung_host *host, const rung_far *far, rung_memory_class class_, const void *data,
                            uint64_t bytes, rung_error *error, uint8_t **out_there);
 void rung_far_remove(rung_host *host, const rung_far *far, rung_memory_class class_, uint8_t *there, uint64_t bytes);
@@ -202,13 +210,14 @@ uint64_t rung_form_load_bytes(const rung_plan *plan, const rung_plan_form *form)
 /* The rows of a form while it is packed. */
 typedef struct rung_form_rows {
   void *self;
+  uint64_t slice;                               /* most bytes of rows that are packed at once, if a panel is not more */
   const uint8_t *(*row)(void *self, int64_t r); /* of the current slice; from any thread */
   /* Rows [first, limit) are next; they have been packed. NULL: nothing to do. */
   void (*begin)(void *self, int64_t first, int64_t limit);
   void (*end)(void *self, int64_t first, int64_t limit);
 } rung_form_rows;
-enum { RUNG_FORM_SLICE = 4 << 20 }; /* most bytes of rows that are packed at once */
-int64_t rung_form_slice_rows(const rung_plan *plan, const rung_plan_form *want);
+enum { RUNG_FORM_SLICE = 4 << 20 }; /* of rows where they lie */
+int64_t rung_form_slice_rows(const rung_plan *plan, const rung_plan_form *want, uint64_t most);
 /* Packs all rows into the form's region, slice by slice. */
 rung_status rung_form_pack(const rung_program *program, const rung_plan_form *want, rung_form *form,
                            const rung_form_rows *rows, rung_error *error);

@@ -36,7 +36,11 @@ typedef struct rung_match {
   rung_value_type out_type[64]; /* where rung_match_init puts them: a graph keeps them apart */
 } rung_match;
 
-/* One kernel. Rows are listed plain to shiniest; the last that fits wins, and for the sizes that its guard leaves out
+/* Files put numbers at any byte. An operand that a row reads there without caring (it moves bytes, or loads numbers as
+ * bytes) is marked in in_any_byte: weights are then read where they lie in the file. All other rows get operands at
+ * multiples of their numbers' size, and a weight that lies elsewhere is copied when it is bound.
+ *
+ * One kernel. Rows are listed plain to shiniest; the last that fits wins, and for the sizes that its guard leaves out
  * the next one before it. Names: <op>_<types>_<tile>_<isa>. */
 typedef struct rung_kernel {
   const char *name;
@@ -48,6 +52,7 @@ typedef struct rung_kernel {
   uint8_t n_out_type;
   uint16_t in_layout[RUNG_KERNEL_IN]; /* 0: row-major */
   uint8_t in_strides, out_strides;    /* rung_strides */
+  uint8_t in_any_byte;                /* bit i: operand i may lie at any byte, bit 7 those behind it too; see below */
   uint32_t isa;                       /* instruction set bits the device must have */
   int8_t guard_role;                  /* index of a role, -1 for none */
   int64_t guard_lo, guard_hi;         /* lo <= role < hi; hi 0: no end */
@@ -64,7 +69,11 @@ typedef struct rung_kernel {
   rung_status (*run)(const rung_args *args, int64_t task, int thread);
 } rung_kernel;
 
-/* A row that runs an op's reference: any types, strides and sizes. */
+static inline bool rung_kernel_takes_any_byte(const rung_kernel *kernel, uint32_t operand) {
+  return (kernel->in_any_byte >> (operand < RUNG_KERNEL_IN ? operand : RUNG_KERNEL_IN - 1) & 1) != 0;
+}
+
+/* A row that runs an op's reference: any types, strides, sizes and places. */
 static inline rung_kernel rung_kernel_plain(const char *name, const rung_op *op,
                                             rung_status (*run)(const rung_args *args, int64_t task, int thread)) {
   return (rung_kernel){.name = name,
@@ -75,6 +84,7 @@ static inline rung_kernel rung_kernel_plain(const char *name, const rung_op *op,
                        .n_out_type = 1,
                        .in_strides = RUNG_STRIDES_ANY,
                        .out_strides = RUNG_STRIDES_ANY,
+                       .in_any_byte = 0xff,
                        .guard_role = -1,
                        .run = run};
 }

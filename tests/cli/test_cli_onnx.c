@@ -95,6 +95,7 @@ static void test_inspect(void) {
   SAYS(0, "inspect " CORPUS "net.onnx", "x", "f32[n,2,h,w]", "y");
   SAYS(0, "inspect " CORPUS "net.onnx --fused --kernels", "conv");
   SAYS(0, "inspect " CORPUS "net.onnx --memory --bind n=1 --bind h=8 --bind w=8", "activations");
+  SAYS(0, "inspect " CORPUS "net.onnx --memory --bind n=1 --bind h=8 --bind w=8", "are copied");
   tool_result r = tool("inspect " CORPUS "shapes.onnx --graph --json");
   CHECK_EQ_I64(r.code, 0);
   CHECK(strstr(r.out, "reshape") != NULL); /* the shapes that the graph computed have become extents */

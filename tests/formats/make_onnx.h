@@ -81,6 +81,8 @@ static inline int64_t make_type(rung_type type) {
       return 7;
     case RUNG_TYPE_BOOL:
       return 9;
+    case RUNG_TYPE_F16:
+      return 10;
     case RUNG_TYPE_F64:
       return 11;
     default:
@@ -296,24 +298,29 @@ static inline rung_status make_run_opened(maker *m, rung_device *device, const r
   return status;
 }
 
-/* Opens, compiles and runs on one of make_modes. Results are in m->result, the message of a refusal in m->error. */
-static inline rung_status make_run(maker *m, int mode) {
+/* Opens, compiles and runs the bytes of a model on one of make_modes. Results are in m->result, the message of a refusal
+ * in m->error. */
+static inline rung_status make_run_bytes(maker *m, int mode, const uint8_t *data, size_t bytes) {
   rung_host *host = NULL;
   rung_device *device = NULL;
   rung_onnx model = {0};
-  pb file = make_file(m);
   m->error = (rung_error){RUNG_OK, ""};
   make_forget(m);
   if (make_modes[mode].isa) setenv("RUNG_MAX_ISA", make_modes[mode].isa, 1);
   rung_status status = rung_host_create(NULL, &m->error, &host);
   if (!status) status = rung_device_create(host, make_modes[mode].device, NULL, &m->error, &device);
   unsetenv("RUNG_MAX_ISA");
-  const rung_source source = rung_source_memory(file.data, file.size);
+  const rung_source source = rung_source_memory(data, bytes);
   if (!status) status = rung_onnx_open(host, &source, NULL, NULL, &m->error, &model);
   if (!status) status = make_run_opened(m, device, &model);
   rung_onnx_close(&model);
   rung_device_release(device);
   rung_host_release(host);
+  return status;
+}
+static inline rung_status make_run(maker *m, int mode) {
+  pb file = make_file(m);
+  const rung_status status = make_run_bytes(m, mode, file.data, file.size);
   free(file.data);
   return status;
 }

@@ -4,6 +4,7 @@
  * refused or runs. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -358,6 +359,34 @@ static void test_operands_left_out(void) {
       make_end(&m);
     }
 }
+/* Every operator on single numbers that no size, axis or count can be: built or refused, never undefined. */
+static void test_numbers_that_are_no_sizes(void) {
+  static const float real[] = {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 0.5F, -1, 0};
+  static const int64_t whole[] = {INT64_MIN, INT64_MAX, -1, 0};
+  for (size_t i = 0; i < rung_onnx_operators(); i++)
+    for (size_t k = 0; k < RUNG_COUNT(real) + RUNG_COUNT(whole); k++)
+      for (int lead = 0; lead < 2; lead++) { /* the first operand may be an input of the model */
+        const rung_onnx_operator o = rung_onnx_operator_at(i);
+        const bool is_real = k < RUNG_COUNT(real);
+        const void *data = is_real ? (const void *)&real[k] : (const void *)&whole[k - RUNG_COUNT(real)];
+        maker m;
+        rung_error error;
+        make_begin(&m, o.until ? o.until : RUNG_ONNX_NEWEST_OPSET);
+        make_input(&m, "x", RUNG_TYPE_F32, "2,3");
+        make_tensor(&m, "k", is_real ? RUNG_TYPE_F32 : RUNG_TYPE_I64, "", data);
+        make_node(&m, o.name, lead ? "x k k k k k" : "k k k k k k", "y");
+        pb_text(&m.node, 7, o.domain);
+        make_output(&m, "y");
+        pb file = make_file(&m), opset = {0};
+        pb_text(&opset, 1, o.domain), pb_int(&opset, 2, o.until ? o.until : o.since > 1 ? o.since : 1);
+        if (o.domain[0]) pb_take(&file, 8, &opset);
+        free(opset.data);
+        if (open_bytes(file.data, file.size, &error)) CHECK(error.message[0] != 0);
+        free(file.data);
+        make_end(&m);
+      }
+}
+
 static void test_tensors_that_disagree(void) {
   static const float numbers[3] = {1, 2, 3};
   maker m;
@@ -472,6 +501,7 @@ int main(void) {
   RUN(test_functions_that_double);
   RUN(test_names);
   RUN(test_operands_left_out);
+  RUN(test_numbers_that_are_no_sizes);
   RUN(test_tensors_that_disagree);
   RUN(test_every_byte_flipped_and_run);
   RUN(test_every_length_is_refused);

@@ -14,7 +14,7 @@
 #include "runtime/runtime.h"
 #include "weights/store.h"
 
-enum { MOST_OUTPUTS = 8 };
+enum { MOST_OUTPUTS = 16 };
 
 typedef struct graph_run {
   rung_error error;

@@ -273,7 +273,10 @@ static void test_far_turns(void) {
     cpu_rows at = {0, 0, 0, NULL};
     const rung_cpu_kernel *kernel;
     char why[160];
-    if (!wanted(ops[i]) || !build_case(host, &c, BUILD_CLOSED, &b)) continue;
+    if (!wanted(ops[i]) || !build_case(host, &c, BUILD_CLOSED, &b)) {
+      tensor_free(x);
+      continue;
+    }
     const rung_status status = run_case(&b, &c, operand, NULL, &e);
     rung_match_init(&match, b.graph, b.node);
     while (!status && (kernel = cpu_rows_next(&at, isa)) != NULL) {

@@ -82,6 +82,28 @@ static void test_attention(void) {
     }
 }
 
+/* Decode attention as each of its candidates has it: what differs in the text. */
+static void test_candidates(void) {
+  static const int splits[] = {1, 2, 4, 8, 16, 32}, clusters[] = {2, 4, 8};
+  for (size_t i = 0; i < RUNG_COUNT(splits); i++) {
+    char front[400];
+    snprintf(front, sizeof front,
+             "#define KEY_DIM 128\n#define VALUE_DIM 128\n#define GROUP 4\n#define KV_HEADS 8\n#define KV_TYPE 1\n"
+             "#define NARROW 1\n#define QUANTIZED 1\n#define DIMS 128\n#define HALF 1\n#define MAGNITUDE 1.0f\n"
+             "#define SPLITS %d\n__constant__ double turns[DIMS / 2] = {1, 2};\n",
+             splits[i]);
+    compile_with(90, "attend_one", front);
+  }
+  for (size_t i = 0; i < RUNG_COUNT(clusters); i++) {
+    char front[200];
+    snprintf(front, sizeof front,
+             "#define CLUSTER %d\n#define KEY_DIM 64\n#define VALUE_DIM 64\n#define GROUP 3\n#define KV_HEADS 3\n"
+             "#define KV_TYPE 1\n",
+             clusters[i]);
+    compile_with(90, "attend", front);
+  }
+}
+
 /* Products of one row, the row from memory or of a region in front, and with a pair of results joined. */
 static void compile_row(rung_type type, uint16_t layout, bool tiled) {
   rung_region_list list = {.inputs = 1, .values = 2, .ops = 1, .outputs = 1, .columns = 512};
@@ -217,6 +239,7 @@ int main(void) {
   }
   RUN(test_units);
   RUN(test_attention);
+  RUN(test_candidates);
   RUN(test_rows);
   RUN(test_weights);
   RUN(test_regions);

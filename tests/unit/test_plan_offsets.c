@@ -132,8 +132,25 @@ static void test_edges(void) {
   rung_host_release(host);
 }
 
+/* A place where a buffer of another time starts is taken even if a tighter gap has none, so that small bindings touch few
+ * pages; not if that makes the arena larger. */
+static void test_starts_are_shared(void) {
+  rung_host *host = NULL;
+  uint64_t total = 0;
+  CHECK_OK(rung_host_create(NULL, NULL, &host));
+  rung_buffer b[] = {{.bound = 192, .first = 0, .last = 0}, {.bound = 128, .first = 0, .last = 0},
+                     {.bound = 100, .first = 0, .last = 0}, {.bound = 64, .first = 2, .last = 2},
+                     {.bound = 64, .first = 2, .last = 2},  {.bound = 64, .first = 2, .last = 2}};
+  CHECK_OK(rung_plan_place(host, b, RUNG_COUNT(b), ALIGN, NULL, &total));
+  CHECK_EQ_I64(total, 192 + 128 + 128);
+  for (size_t i = 3; i < RUNG_COUNT(b); i++)
+    CHECK(b[i].offset == b[0].offset || b[i].offset == b[1].offset || b[i].offset == b[2].offset);
+  rung_host_release(host);
+}
+
 int main(void) {
   RUN(test_edges);
+  RUN(test_starts_are_shared);
   RUN(test_no_overlap_and_near_the_bound);
   RUN(test_planted_overlap_is_seen);
   return TEST_END();

@@ -17,6 +17,7 @@ int cli_compile(cli_session *session);
 int cli_graph(cli_session *session);
 int cli_cache(cli_session *session);
 int cli_perplexity(cli_session *session);
+int cli_tune(cli_session *session);
 int cli_env(cli_session *session);
 
 #endif

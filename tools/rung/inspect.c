@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "runtime/runtime.h"
 
 static bool wants_compile(const cli_options *o) {
   return o->graph || o->plan || o->memory_report || o->kernels || o->fused;
@@ -23,7 +24,9 @@ static void show_text(const cli_inspection *i, const char *key, char *text, size
   rung_text_free(i->session->host, text, bytes);
 }
 
-static void show_memory(const cli_inspection *i, const rung_memory *m) {
+static void show_memory(const cli_inspection *i, const cli_compiled *c) {
+  const rung_memory *m = &c->memory;
+  const uint64_t copied = c->view ? rung_view_copied(c->view, c->program) : 0;
   static const char *const docs[] = {
 #define X(name, text) text,
       RUNG_MEMORY_MAP(X)
@@ -43,6 +46,10 @@ static void show_memory(const cli_inspection *i, const rung_memory *m) {
     cli_json_bytes(i->json, "total", cli_total(m));
   else
     printf("%-12s %14" PRIu64 "\n", "total", cli_total(m));
+  if (c->view && i->json)
+    cli_json_bytes(i->json, "copied_weights", copied);
+  else if (copied)
+    printf("of the weights %12" PRIu64 "  are copied, being small or where kernels cannot read them\n", copied);
   if (i->json) cli_json_close(i->json, '}');
 }
 
@@ -65,9 +72,11 @@ int cli_show_compiled(const cli_inspection *i, const cli_compiled *c) {
     if (!status) show_text(i, "plan", text, bytes);
   }
   if (status) return cli_fail(i->session, CLI_ON_RUN, status, NULL);
+  int code = CLI_OK;
   if (o->kernels) cli_show_kernels(i, c->program);
-  if (o->memory_report) show_memory(i, &c->memory);
-  return CLI_OK;
+  if (o->kernels) code = cli_show_winners(i);
+  if (o->memory_report) show_memory(i, c);
+  return code;
 }
 
 /* ---- language models */
@@ -111,6 +120,7 @@ static int inspect_model(const cli_inspection *i, cli_file kind) {
     code = cli_open_model(i->session, &model, NULL);
     rung_model_info info = {0};
     if (!code) rung_model_get_info(model, &info);
+    if (!code) c.view = rung_model_view(model);
     if (!code) code = info.encoder ? compile_encoder(i, model, &c) : compile_model(i, model, &c);
     if (!code) code = cli_show_compiled(i, &c);
     rung_program_release(c.program);
@@ -149,7 +159,7 @@ static int inspect_graph(const cli_inspection *i) {
   int code = cli_read_graph(i->session, &graph, &weights, &view);
   if (!code && !wants_compile(o)) cli_show_graph(i, graph);
   if (!code && wants_compile(o)) {
-    cli_compiled c = {0};
+    cli_compiled c = {.view = view};
     code = compile_graph(i, graph, &c);
     if (!code) code = cli_show_compiled(i, &c);
     rung_program_release(c.program);

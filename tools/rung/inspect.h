@@ -25,9 +25,11 @@ typedef struct cli_compiled {
   rung_template *template_;
   rung_program *program;
   rung_memory memory; /* predicted at the sizes asked for */
+  rung_view *view;    /* what the program will read; NULL: not known */
 } cli_compiled;
 int cli_show_compiled(const cli_inspection *i, const cli_compiled *compiled);
 void cli_show_manifest(cli_json *json, const rung_compiled *compiled); /* json NULL: plain text */
 void cli_show_kernels(const cli_inspection *i, const rung_program *program);
+int cli_show_winners(const cli_inspection *i); /* that programs of the device have asked for (tune.c) */
 
 #endif

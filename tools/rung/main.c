@@ -12,7 +12,7 @@ static int (*const runs[CLI_COMMANDS])(cli_session *) = {
     [CLI_RUN] = cli_run,           [CLI_INSPECT] = cli_inspect,   [CLI_BENCH] = cli_bench,
     [CLI_EMBED] = cli_embed,       [CLI_ENV] = cli_env,           [CLI_PERPLEXITY] = cli_perplexity,
     [CLI_COMPILE] = cli_compile,   [CLI_GRAPH] = cli_graph,       [CLI_CACHE] = cli_cache,
-    [CLI_CHAT] = cli_chat,
+    [CLI_CHAT] = cli_chat,         [CLI_TUNE] = cli_tune,
 };
 
 static int print_version(void) {

@@ -26,6 +26,7 @@ enum { CLI_KV_F16, CLI_KV_F32, CLI_KV_BF16, CLI_KV_Q8_0 };
 enum { CLI_QUANT_FAST, CLI_QUANT_EXACT };
 enum { CLI_PRECISION_F32, CLI_PRECISION_BF16 };
 enum { CLI_POOL_MODEL, CLI_POOL_MEAN, CLI_POOL_CLS, CLI_POOL_LAST, CLI_POOL_MAX };
+enum { CLI_BOUND_BALANCED, CLI_BOUND_LATENCY, CLI_BOUND_ACCURATE };
 enum { CLI_TARGET_NATIVE, CLI_TARGET_BASE, CLI_TARGET_AVX2, CLI_TARGET_AVX512, CLI_TARGET_NEON };
 enum { CLI_DEVICE_CPU, CLI_DEVICE_REF, CLI_DEVICE_CUDA };
 
@@ -39,10 +40,10 @@ typedef struct cli_options {
   double temperature, top_p, min_p, typical_p, top_n_sigma, xtc_probability, xtc_threshold;
   double repeat_penalty, presence_penalty, frequency_penalty, dry_multiplier, dry_base;
   uint64_t memory, most;
-  int target, kv, quant, device, precision, pool;
+  int target, kv, quant, device, precision, pool, bound;
   bool chat, ignore_eos, no_map, json, verbose, quiet, help, version;
   bool decode, no_special, no_bos, no_normalize, truncate;
-  bool pack, svg, source;
+  bool pack, svg, source, again;
   bool graph, plan, memory_report, kernels, fused, check, profile;
 } cli_options;
 

@@ -130,6 +130,13 @@ rung_status cli_device_open(cli_session *s, int device, rung_device **out_device
   rung_device_options o = rung_device_options_default();
   o.threads = (int)s->options->threads;
   static const char *const names[] = {"cpu", "ref", "cuda"};
+  static const rung_tune_profile profiles[] = {RUNG_TUNE_BALANCED, RUNG_TUNE_LATENCY, RUNG_TUNE_ACCURATE};
+  rung_tune_policy tune = rung_tune_policy_default();
+  if (s->command == CLI_TUNE) { /* elsewhere the environment says it */
+    tune.folder = s->options->store;
+    tune.profile = profiles[s->options->bound];
+    o.tune = &tune;
+  }
   return rung_device_create(s->host, names[device], &o, &s->error, out_device);
 }
 
@@ -144,6 +151,7 @@ static int open_trace(cli_session *s) {
 
 static int open_store(cli_session *s) {
   const char *folder = s->options->store;
+  if (s->command == CLI_TUNE) return CLI_OK; /* its folder is another */
   const bool stored = cli_find_flag(s->command, "--store") || cli_find_flag(s->command, "--dir");
   if (!folder && stored) folder = getenv("RUNG_STORE");
   if (!folder || !*folder) return CLI_OK;

@@ -6,6 +6,7 @@
 #include <rung/model.h>
 #include <rung/store.h>
 #include <rung/trace.h>
+#include <rung/tune.h>
 
 #include "base/compiler.h"
 #include "table.h"

@@ -80,6 +80,13 @@ const cli_command cli_commands[CLI_COMMANDS] = {
                      "rung compile -m net.rung -o net.compiled.rung --ceiling rows=512\n"
                      "rung compile -m model.gguf -o model.rung --pack --ubatch 64\n"
                      "rung run model.rung -i ids=ids.npy -i offsets=offsets.npy"},
+    [CLI_TUNE] =
+        {"tune", "measures the kernels of a model that can be done in several ways, and keeps the best",
+         "Decode attention of the cuda device has candidates; what is fastest of those that are near enough to\n"
+         "the reference is kept in a folder. Later starts that are told the folder by RUNG_TUNE take it from there.\n"
+         "Nothing is measured at any other time. On other devices there is nothing to measure.",
+         "rung tune -m model.gguf --device cuda --dir ~/.cache/rung/winners\n"
+         "RUNG_TUNE=~/.cache/rung/winners rung generate -m model.gguf --device cuda -p Hello"},
     [CLI_QUANTIZE] = {"quantize", "writes a quantised GGUF", NULL, NULL},
     [CLI_CONVERT] = {"convert", "safetensors folder to GGUF", NULL, NULL},
     [CLI_GRAPH] = {"graph", "the graph as text or as a picture",
@@ -112,9 +119,10 @@ enum {
   CACHE = BIT(CACHE),
   PERPLEXITY = BIT(PERPLEXITY),
   CHAT = BIT(CHAT),
-  SPEAKS = GENERATE | CHAT,                                                  /* choose tokens */
-  TEXTS = GENERATE | LOGITS,                                                 /* read a prompt */
-  MODELS = SPEAKS | LOGITS | PERPLEXITY | INSPECT | BENCH | COMPILE | GRAPH, /* compile a language model */
+  TUNE = BIT(TUNE),
+  SPEAKS = GENERATE | CHAT,                                                         /* choose tokens */
+  TEXTS = GENERATE | LOGITS,                                                        /* read a prompt */
+  MODELS = SPEAKS | LOGITS | PERPLEXITY | INSPECT | BENCH | COMPILE | GRAPH | TUNE, /* compile a language model */
   GRAPHS = MODELS | RUNS | EMBED,
   OPENS = GRAPHS | TOKENIZE,
   STORES = SPEAKS | LOGITS | PERPLEXITY | BENCH | EMBED | RUNS,
@@ -197,6 +205,11 @@ const cli_flag cli_flags[] = {
     {GRAPH, 0, "--svg", NULL, CLI_SWITCH, .value = NULL, PLACE(svg), .doc = "a picture on standard output"},
     {GRAPH, 0, "--source", NULL, CLI_SWITCH, .value = NULL, PLACE(source), .doc = "a text graph as it stands, not compiled"},
     {CACHE, 0, "--dir", NULL, CLI_TEXT, "DIR", PLACE(store), .doc = "the folder; default: RUNG_STORE"},
+    {TUNE, 0, "--dir", NULL, CLI_TEXT, "DIR", PLACE(store), .doc = "where winners are kept; default: RUNG_TUNE"},
+    {TUNE, 0, "--bound", NULL, CLI_CHOICE, "balanced|latency|accurate", NULL, PLACE(bound), .standard = "balanced", .doc = "how far results may be from the reference: 1e-3, 1e-2, 1e-5"},
+    {TUNE, 0, "--depth", NULL, CLI_COUNT, "N", PLACE(depth), .lo = 1, .hi = 1 << 24, .standard = "1024", .doc = "positions that attention reads while it is measured"},
+    {TUNE, 0, "--repeat", NULL, CLI_COUNT, "N", PLACE(repeat), .lo = 1, .hi = 100000, .standard = "8", .doc = "measured runs of each candidate; the median counts"},
+    {TUNE, 0, "--again", NULL, CLI_SWITCH, .value = NULL, PLACE(again), .doc = "measure what has a winner, too"},
     {CACHE, 0, "--max", NULL, CLI_BYTES, "BYTES", PLACE(most), .doc = "trim: what may stay, e.g. 2G"},
     {STORES, 0, "--store", NULL, CLI_TEXT, "DIR", PLACE(store), .doc = "look for compiles and packed weights there and keep them, so that later starts make neither; default: RUNG_STORE, else nowhere"},
     {RUNS | BENCH | COMPILE, 0, "--weights", NULL, CLI_TEXT, "FILE", PLACE(weights), .doc = "a GGUF or safetensors file, or a folder, with the weights that the graph names"},
@@ -207,7 +220,7 @@ const cli_flag cli_flags[] = {
     {INSPECT, 0, "--graph", NULL, CLI_SWITCH, .value = NULL, PLACE(graph), .doc = "the optimised graph as text"},
     {INSPECT, 0, "--plan", NULL, CLI_SWITCH, .value = NULL, PLACE(plan), .doc = "steps, kernels, buffers with offset, size and lifetime"},
     {INSPECT, 0, "--memory", NULL, CLI_SWITCH, .value = NULL, PLACE(memory_report), .doc = "memory by class at -c and --ubatch, or at --bind"},
-    {INSPECT, 0, "--kernels", NULL, CLI_SWITCH, .value = NULL, PLACE(kernels), .doc = "kernels chosen, and how often"},
+    {INSPECT, 0, "--kernels", NULL, CLI_SWITCH, .value = NULL, PLACE(kernels), .doc = "kernels chosen, and how often; winners of tuning"},
     {INSPECT, 0, "--fused", NULL, CLI_SWITCH, .value = NULL, PLACE(fused), .doc = "what was fused, what nearly and why not"},
     {INSPECT, 0, "--check", NULL, CLI_SWITCH, .value = NULL, PLACE(check), .doc = "look for NaN and infinity in every tensor"},
 
@@ -235,6 +248,8 @@ const cli_variable cli_variables[] = {
     {"RUNG_MAX_ISA", "cap of the instruction set: base, avx2, avx512, neon"},
     {"RUNG_TRACE", "file for a trace, where --trace is not given"},
     {"RUNG_STORE", "folder of stored compiles, where --store or --dir is not given"},
+    {"RUNG_TUNE", "folder of winners that rung tune found"},
+    {"RUNG_TUNE_PROFILE", "balanced, latency, accurate: what tuning may choose; deterministic: no winners are taken"},
     {"RUNG_NVRTC", "file of the CUDA run-time compiler, where it is not found by its name"},
     {"RUNG_CUDA_CACHE", "folder in which compiled kernels are kept for the next process"},
     {"RUNG_CUDA_DEVICE", "number of the GPU, 0 where not given"},

@@ -31,6 +31,7 @@ typedef enum cli_command_id {
   CLI_CACHE,
   CLI_PERPLEXITY,
   CLI_CHAT,
+  CLI_TUNE,
   CLI_QUANTIZE, /* from here on: known by name, not there yet */
   CLI_CONVERT,
   CLI_COMMANDS

@@ -186,12 +186,12 @@ static void run_block(const work *w, int64_t block, int64_t k0, int64_t count, i
   const int64_t distance = w->s->w_result;
   /* A dozen rows at such a distance would share sets of the first cache. */
   if (w->lies && (distance * (int64_t)sizeof(float) % 2048 != 0 || tile.rows <= 4)) {
-    tile.a = (const float *)w->w + first * distance + k0;
+    tile.a = w->w + (first * distance + k0) * (int64_t)sizeof(float);
     tile.a_row = distance;
   } else {
     for (int r = 0; r < tile.rows; r++)
       rung_conv_weights(w->s, &w->phase, w->w, first + r, k0, count, w->weights + r * WEIGHT_ROW);
-    tile.a = w->weights;
+    tile.a = (const uint8_t *)w->weights;
     tile.a_row = WEIGHT_ROW;
   }
   for (int64_t column = 0; column < w->n; column += columns) {
@@ -263,10 +263,11 @@ static void run_few(const work *w, float *space) {
     for (int64_t r = 0; r < rows; r++) bias[r] = 0;
     bias_of(w, first, rows, bias);
     const bool together = w->lies && w->s->w_result == k;
-    if (together) w->kernel->few((const float *)w->w + first * k, rows, by_place, n, k, bias, out, n);
+    if (together) w->kernel->few(w->w + first * k * (int64_t)sizeof(float), rows, by_place, n, k, bias, out, n);
     for (int64_t r = 0; r < rows && !together; r++) {
       if (!w->lies) rung_conv_weights(w->s, &w->phase, w->w, first + r, 0, k, row);
-      const float *weights = w->lies ? (const float *)w->w + (first + r) * w->s->w_result : row;
+      const uint8_t *at = w->w + (first + r) * w->s->w_result * (int64_t)sizeof(float);
+      const uint8_t *weights = w->lies ? at : (const uint8_t *)row;
       w->kernel->few(weights, 1, by_place, n, k, bias + r, out + r * n, n);
     }
     if (w->s->fused) rung_conv_finish(w->s, w->picture, w->group * w->s->results + first, rows, 0, n);

@@ -28,7 +28,8 @@ enum {
 typedef struct rung_conv_tile {
   int rows;
   int64_t k;
-  const float *a, *b;
+  const uint8_t *a; /* weights, which lie at any byte where they are read in the file */
+  const float *b;
   int64_t a_row, b_row;
   const int32_t *offset; /* tile_offsets: of b[k], instead of b_row */
   float *c;
@@ -42,8 +43,8 @@ typedef struct rung_conv_kernel {
   void (*tile)(const rung_conv_tile *tile);
   void (*tile_offsets)(const rung_conv_tile *tile);
   /* out[r * out_row + p] = bias[r] + sum over k of w[r * k + i] x[p * k + i], lanes of k; places at most
-   * RUNG_CONV_FEW. */
-  void (*few)(const float *w, int64_t rows, const float *x, int64_t places, int64_t k, const float *bias, float *out,
+   * RUNG_CONV_FEW. w: at any byte. */
+  void (*few)(const uint8_t *w, int64_t rows, const float *x, int64_t places, int64_t k, const float *bias, float *out,
               int64_t out_row);
   /* n results of one row: out[i] = bias + sum over taps of w[t] x[t][i]; x may be read a vector past the end. */
   void (*taps)(const float *w, const float *const *x, int64_t taps, float bias, float *out, int64_t n);

@@ -201,7 +201,9 @@ static void run_row(const band *b, const rung_conv_kernel *kernel, int64_t pictu
   }
   for (int64_t r = 0; r < s->results; r++, y += s->places, w += TAPS) {
     const int64_t o = picture % s->groups * s->results + r;
-    kernel->taps(w, x, taps, s->bias ? ((const float *)s->bias->base)[o * s->bias->stride[0]] : 0, y, h->out);
+    float bias = 0;
+    if (s->bias) memcpy(&bias, s->bias->base + o * s->bias->stride[0] * (int64_t)sizeof bias, sizeof bias);
+    kernel->taps(w, x, taps, bias, y, h->out);
   }
 }
 
@@ -211,12 +213,14 @@ static void fill_weights(const band *b, int64_t channel, float *w) {
   if (b->window == RUNG_CONV_LARGEST) return;
   const int64_t results = b->window == RUNG_CONV_MEAN ? 1 : b->s->results;
   for (int64_t r = 0; r < results; r++, w += TAPS) {
-    const float *from = b->window == RUNG_CONV_MEAN
-                            ? NULL
-                            : (const float *)b->s->w->base + (channel * b->s->results + r) * b->s->w_result;
+    const int64_t first = (channel * results + r) * b->s->w_result;
     int64_t t = 0;
     for (int64_t k = 0; k < v->kernel; k++)
-      for (int64_t i = 0; i < h->kernel; i++) w[t++] = from ? from[k * v->w_step + i * h->w_step] : 1;
+      for (int64_t i = 0; i < h->kernel; i++, t++) {
+        w[t] = 1;
+        if (b->window == RUNG_CONV_WEIGHTED)
+          memcpy(&w[t], b->s->w->base + (first + k * v->w_step + i * h->w_step) * (int64_t)sizeof *w, sizeof *w);
+      }
   }
 }
 

@@ -281,8 +281,8 @@ static void run_tiles(const work *w, int64_t f0, int64_t block, int64_t column, 
     t.k = depth;
     t.offset = w->offset + w->k_begin[f];
     t.a_row = w->lies ? w->s->w_result : depth + GAP;
-    t.a = w->lies ? (const float *)w->w + first * t.a_row + w->c0 * w->p->taps
-                  : w->weights + w->a_begin[f] + (first - begin) * t.a_row;
+    t.a = w->lies ? w->w + (first * t.a_row + w->c0 * w->p->taps) * (int64_t)sizeof(float)
+                  : (const uint8_t *)(w->weights + w->a_begin[f] + (first - begin) * t.a_row);
     for (int64_t i = 0; i < columns; i += w->kernel->tile_columns) {
       t.b = w->copy + column + i;
       t.c = w->tiles + k * RUNG_CONV_ROWS * w->tile_row + i;

@@ -152,29 +152,33 @@ void rung_conv_load(rung_type type, const uint8_t *from, int64_t step, int64_t n
     for (int64_t i = 0; i < n && step != 1; i++) row->to_f32(from + i * step * row->bytes, out + i, 1);
     return;
   }
-  const float *x = (const float *)from;
+  const int64_t size = sizeof *out;
   if (step == 1) {
-    memcpy(out, x, (size_t)n * sizeof *out);
+    memcpy(out, from, (size_t)(n * size));
   } else if (step == 2) {
-    for (int64_t i = 0; i < n; i++) out[i] = x[2 * i];
+    for (int64_t i = 0; i < n; i++) memcpy(out + i, from + 2 * i * size, sizeof *out);
   } else {
-    for (int64_t i = 0; i < n; i++) out[i] = x[i * step];
+    for (int64_t i = 0; i < n; i++) memcpy(out + i, from + i * step * size, sizeof *out);
   }
 }
 
 #define INTEGERS(X) X(U8, uint8_t) X(I8, int8_t) X(I16, int16_t)
+#define LOAD_INTEGERS(type, at)                            \
+  for (int64_t i = 0; i < n; i++) {                        \
+    type x;                                                \
+    memcpy(&x, from + (at) * (int64_t)sizeof x, sizeof x); \
+    out[i] = (int16_t)(x - less);                          \
+  }
 void rung_conv_load_integers(rung_type type, const uint8_t *from, int64_t step, int64_t n, int32_t zero, int16_t *out) {
   const int16_t less = (int16_t)zero;
   switch (type) {
-#define X(NAME, type_)                                                        \
-  case RUNG_TYPE_##NAME: {                                                    \
-    const type_ *x = (const type_ *)from;                                     \
-    if (step == 1)                                                            \
-      for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(x[i] - less);        \
-    else                                                                      \
-      for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(x[i * step] - less); \
-    return;                                                                   \
-  }
+#define X(NAME, type_)              \
+  case RUNG_TYPE_##NAME:            \
+    if (step == 1)                  \
+      LOAD_INTEGERS(type_, i)       \
+    else                            \
+      LOAD_INTEGERS(type_, i *step) \
+    return;
     INTEGERS(X)
 #undef X
     default:
@@ -182,6 +186,7 @@ void rung_conv_load_integers(rung_type type, const uint8_t *from, int64_t step, 
   }
 }
 #undef INTEGERS
+#undef LOAD_INTEGERS
 
 /* Places i of a line, [i0, i0 + n), whose tap `t` lies in x: those below *out_lo and from *out_hi on do not. */
 static void inside(const rung_conv_line *line, int64_t in, int64_t t, int64_t i0, int64_t n, int64_t *out_lo,
@@ -319,7 +324,7 @@ void rung_conv_weights(const rung_conv_shape *s, const rung_conv_phase *phase, c
     int64_t at = channel * s->w_channel;
     for (int a = 0; a < RUNG_CONV_AXES; a++) at += (line[a].tap0 + tap[a] * line[a].tap_step) * s->axis[a].w_step;
     if (type == RUNG_TYPE_F32) {
-      out[i] = ((const float *)from)[at];
+      memcpy(out + i, from + at * (int64_t)sizeof *out, sizeof *out);
     } else {
       rung_conv_load(type, from + at * bytes, 1, 1, out + i);
     }

@@ -74,11 +74,15 @@ bool rung_conv_fits_fused(const rung_match *match, char *why) {
     if (input_index(body, root->in[i]) < 0) return refuse(why, "takes no prologue");
   if (match->n_out != 1 || match->out[0].type != RUNG_TYPE_F32 || inner.out[0].type != RUNG_TYPE_F32)
     return refuse(why, "gives one result, of f32");
+  /* The weights may lie at any byte; strips read numbers where numbers lie. */
+  if (input_index(body, root->in[1]) != 1) return refuse(why, "takes weights as operand 1");
   for (const rung_node *node = root + 1; node < body->node + body->nodes; node++)
-    for (uint32_t i = 0; i < node->n_in; i++)
-      if (input_index(body, node->in[i]) >= 0 &&
-          !lies_along(body->dims, rung_graph_value_type(body, node->in[i]), &inner.out[0]))
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      const int64_t operand = input_index(body, node->in[i]);
+      if (operand == 1) return refuse(why, "an operand of the epilogue is the weights");
+      if (operand >= 0 && !lies_along(body->dims, rung_graph_value_type(body, node->in[i]), &inner.out[0]))
         return refuse(why, "an operand of the epilogue lies along some places only");
+    }
   return rung_cpu_strip_fits(body, root, why);
 }
 

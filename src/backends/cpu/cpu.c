@@ -180,30 +180,32 @@ static rung_status cpu_prepare(void *self_, rung_host *host, const rung_plan *pl
 
 /* ---- steps */
 
+/* Lines of its own: helpers read it while the caller's frames, which lie beside it, change. */
 typedef struct job {
-  const rung_args *args;
+  _Alignas(128) rung_args args;
   rung_status (*run)(const rung_args *args, int64_t task, int thread);
   atomic_llong refused; /* smallest task that refused, or the number of tasks */
 } job;
 
 static void run_task(void *self, int64_t task, int thread) {
   job *j = self;
-  if (RUNG_LIKELY(!j->run(j->args, task, thread))) return;
+  if (RUNG_LIKELY(!j->run(&j->args, task, thread))) return;
   long long seen = atomic_load(&j->refused);
   while (task < seen && !atomic_compare_exchange_weak(&j->refused, &seen, task)) continue;
 }
 
 /* Tasks that refuse must not write one message at once: they run without a buffer, and the first of them once more
  * alone. */
-static RUNG_NOINLINE rung_status run_tasks(rung_run *run, const rung_kernel *kernel, rung_args *args, int64_t tasks) {
-  job j = {.args = args, .run = kernel->run};
+static RUNG_NOINLINE rung_status run_tasks(rung_run *run, const rung_kernel *kernel, const rung_args *args,
+                                           int64_t tasks) {
+  job j = {.args = *args, .run = kernel->run};
   atomic_init(&j.refused, tasks);
-  args->error = NULL;
+  j.args.error = NULL;
   rung_pool_run(run->pool, run->threads, tasks, run_task, &j);
   const int64_t refused = atomic_load(&j.refused);
   if (RUNG_LIKELY(refused == tasks)) return RUNG_OK;
-  args->error = run->error;
-  return kernel->run(args, refused, 0);
+  j.args.error = run->error;
+  return kernel->run(&j.args, refused, 0);
 }
 
 static rung_status run_step(const image *im, rung_run *run, const rung_step *step, uint32_t variant, int *out_tasks) {

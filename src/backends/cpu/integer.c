@@ -107,9 +107,12 @@ static void run_product(const product *p, const rung_integer_kernel *kernel, con
 #define TYPES(X) X(U8, uint8_t) X(I8, int8_t) X(I16, int16_t)
 static int32_t load_one(const rung_operand *o, int64_t at) {
   switch (o->type) {
-#define X(NAME, type)    \
-  case RUNG_TYPE_##NAME: \
-    return ((const type *)o->base)[at];
+#define X(NAME, type)                                       \
+  case RUNG_TYPE_##NAME: {                                  \
+    type x;                                                 \
+    memcpy(&x, o->base + at * (int64_t)sizeof x, sizeof x); \
+    return x;                                               \
+  }
     TYPES(X)
 #undef X
     default:

@@ -103,6 +103,8 @@ static void enter_batch(rung_product *p, int64_t batch) {
   if (p->y_operand) p->y = p->y_operand->base + leading_bytes(p->y_operand, index, p->leading);
 }
 
+enum { MARK_BYTES = 64, SIDE_SHARED = 32 /* rows from which tasks of the same rows share their side values */ };
+
 /* ---- division */
 
 typedef struct division {
@@ -129,6 +131,8 @@ static division divide(const rung_product *p, const rung_product_kernel *kernel)
   if (each >= 20) want = (int64_t)(each < 80 ? each / 10 : 8) * threads;
   if (threads == 1 || want < 1) want = 1;
   d.row_parts = max64(1, ceil_div(d.blocks, RUNG_TASK_ROWS / kernel->tile_rows));
+  /* As many for every thread, so that each keeps to its rows from step to step. */
+  if (d.row_parts > 1) d.row_parts = min64(d.blocks, ceil_div(d.row_parts, threads) * threads);
   const int64_t given = d.row_parts * p->batches;
   d.column_parts = ceil_div(want, max64(given, 1));
   if (given % threads && d.column_parts > 1) d.column_parts = ceil_div(d.column_parts, threads) * threads;
@@ -138,15 +142,31 @@ static division divide(const rung_product *p, const rung_product_kernel *kernel)
   return d;
 }
 
+/* Which range of rows a thread's side values are of: tasks go through the columns of a range one after another. */
+typedef struct side_mark {
+  int64_t rows; /* batch * row_parts + part; -1: none yet */
+} side_mark;
+
+static side_mark *mark_of(const rung_args *args, int thread) {
+  return (side_mark *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+}
+
+/* Few rows are not worth a line of every thread that the caller writes. */
+static bool shares_side(const rung_product *p, const rung_product_kernel *kernel, const division *d) {
+  return kernel->quantised && d->column_parts > 1 && p->m >= SIDE_SHARED;
+}
+
 int64_t rung_product_tasks(const rung_args *args, bool grouped, const rung_product_kernel *kernel) {
   rung_product p;
   rung_product_resolve(args, grouped, &p);
   if (!p.m || !p.n || !p.batches) return 1;
   const division d = divide(&p, kernel);
+  for (int thread = 0; shares_side(&p, kernel, &d) && thread < args->threads; thread++)
+    mark_of(args, thread)->rows = -1;
   return p.batches * d.row_parts * d.column_parts;
 }
 
-/* ---- scratch of a thread: side | copied rows of a | filled panels | results held back */
+/* ---- scratch of a thread: mark | side | copied rows of a | filled panels | results held back */
 
 typedef struct scratch {
   size_t side, rows, fill, results; /* bytes */
@@ -192,7 +212,7 @@ rung_dim rung_product_scratch(rung_dims *dims, const rung_match *match, const ru
     const rung_dim side = rung_dims_mul(dims, blocks, rung_dims_constant(dims, sizeof(rung_side)));
     bytes = rung_dims_add(dims, bytes, rung_dims_mul(dims, rows, side));
   }
-  return rung_dims_add(dims, bytes, rung_dims_constant(dims, fill + 4 * 64));
+  return rung_dims_add(dims, bytes, rung_dims_constant(dims, fill + MARK_BYTES + 4 * 64));
 }
 
 /* ---- a task */
@@ -209,7 +229,14 @@ typedef struct work {
   rung_side *side;
   float *copy, *fill, *results;
   int64_t strip_columns; /* 0: results go to y */
+  int64_t next_panel;    /* where this thread goes on; -1: elsewhere */
+  bool side_filled;
 } work;
+
+/* Of the panels that the first block of rows to use them would wait for. */
+typedef struct next_panels {
+  int64_t panel, k0, lines; /* of the first panel; lines of each from k0 on; 0: nothing */
+} next_panels;
 
 static int64_t block_start(const work *w, int64_t block) { return w->p->m * block / w->all; }
 
@@ -284,8 +311,8 @@ static target target_of(const work *w, int64_t panel, int64_t first_panel) {
   if (w->strip_columns) {
     t.c_row = w->strip_columns;
     for (int i = 0; i < count; i++) {
-      const int64_t at = panel + i - first_panel;
-      t.c[i] = w->results + at % p->members * w->rows * t.c_row + at / p->members * RUNG_PANEL;
+      const uint32_t at = (uint32_t)(panel + i - first_panel), members = (uint32_t)p->members; /* short divisions */
+      t.c[i] = w->results + (int64_t)(at % members) * w->rows * t.c_row + at / members * RUNG_PANEL;
     }
     return t;
   }
@@ -297,13 +324,42 @@ static target target_of(const work *w, int64_t panel, int64_t first_panel) {
   return t;
 }
 
+/* What follows panels [panel, end) over k0 .. k0 + count, of chunks of k: more of k, the next panels, another task's. */
+static next_panels what_follows(const work *w, int64_t panel, int64_t end, int64_t k0, int64_t count, int64_t chunk) {
+  const int64_t k = w->p->k;
+  next_panels next = {.lines = 0};
+  if (w->kernel->fill || !w->p->packed) return next;
+  if (k0 + count < k)
+    next = (next_panels){panel, k0 + count, min64(chunk, k - k0 - count)};
+  else if (end < w->panel1)
+    next = (next_panels){end, 0, min64(chunk, k)};
+  else if (w->next_panel >= 0)
+    next = (next_panels){w->next_panel, 0, min64(chunk, k)};
+  next.lines = (int64_t)w->layout->panel_bytes(next.lines) / 64;
+  return next;
+}
+
+/* Blocks share what follows: block `at` of `blocks` asks for its part of it. */
+static void share_next(const work *w, const next_panels *next, int64_t panel, int64_t at, int64_t blocks,
+                       rung_tile *tile) {
+  const int64_t lines = (int64_t)w->layout->panel_bytes(tile->k) / 64;
+  tile->next[0] = NULL;
+  tile->next_shift = 0;
+  while (lines * blocks >> (tile->next_shift + 1) >= next->lines) tile->next_shift++;
+  const int64_t first = at * (lines >> tile->next_shift);
+  if (first >= next->lines) return;
+  const int64_t from = (int64_t)w->layout->panel_bytes(next->k0) + first * 64;
+  for (int i = 0; i < w->kernel->tile_panels; i++)
+    tile->next[i] = w->p->b + (uint64_t)(next->panel + panel + i) * w->panel_bytes + from;
+}
+
 /* Blocks [begin, end) of rows times the panels of a tile from `panel` on, over k0 .. k0 + k_count. */
 static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t k0, int64_t k_count, bool copied,
-                      int64_t begin, int64_t end) {
+                      int64_t begin, int64_t end, const next_panels *next) {
   const rung_product *p = w->p;
   const rung_product_kernel *kernel = w->kernel;
   const target to = target_of(w, panel, first_panel);
-  rung_tile tile = {.k = k_count, .first = k0 == 0, .once = w->blocks == 1, .c_row = to.c_row};
+  rung_tile tile = {.k = k_count, .first = k0 == 0, .turns = (int)w->blocks, .c_row = to.c_row};
   const int64_t left = w->panel1 - panel;
   tile.panels = left < kernel->tile_panels ? (int)left : kernel->tile_panels;
   for (int i = 0; i < kernel->tile_panels; i++) {
@@ -321,7 +377,7 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
     const int64_t first = block_start(w, block);
     const int64_t row = first - w->row0;
     tile.rows = (int)(block_start(w, block + 1) - first);
-    tile.fetches = block + 1 == end;
+    tile.turn = (int)(block - w->block0);
     tile.a = p->a + first * p->a_row + k0 * p->a_k;
     tile.a_row = p->a_row;
     if (copied) {
@@ -329,6 +385,7 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
       tile.a = (const uint8_t *)w->copy + row * tile.a_row;
     }
     tile.side = side;
+    if (next && next->lines) share_next(w, next, panel - first_panel, block - w->block0, w->blocks, &tile);
     for (int i = 0; i < kernel->tile_panels; i++) tile.c[i] = to.c[i] + row * to.c_row;
     kernel->tile(&tile);
     if (kernel->quantised) side += tile.rows * (p->k / 32);
@@ -434,7 +491,7 @@ static void panels_outside(const work *w, int64_t panel, int64_t end, bool copie
     const int64_t count = min64(chunk, p->k - k0);
     if (copied) copy_rows(w, k0, count);
     for (int64_t at = panel; at < end; at += w->kernel->tile_panels)
-      run_tiles(w, at, panel, k0, count, copied, w->block0, blocks);
+      run_tiles(w, at, panel, k0, count, copied, w->block0, blocks, NULL);
     k0 += count;
   } while (k0 < p->k);
   if (w->strip_columns) run_strips(w, panel, end, w->block0, blocks);
@@ -455,9 +512,10 @@ static void rows_outside(const work *w, int64_t panel, int64_t end, bool copied)
   do {
     const int64_t count = min64(chunk, p->k - k0);
     if (copied) copy_rows(w, k0, count);
+    const next_panels next = what_follows(w, panel, end, k0, count, chunk);
     for (int64_t block = w->block0; block < blocks; block++) {
       for (int64_t at = panel; at < end; at += w->kernel->tile_panels)
-        run_tiles(w, at, panel, k0, count, copied, block, block + 1);
+        run_tiles(w, at, panel, k0, count, copied, block, block + 1, &next);
       if (w->strip_columns && k0 + count == p->k) run_strips(w, panel, end, block, block + 1);
     }
     k0 += count;
@@ -467,7 +525,7 @@ static void rows_outside(const work *w, int64_t panel, int64_t end, bool copied)
 static void run_work(work *w) {
   const rung_product *p = w->p;
   const bool copied = rows_need_copy(w), rows_first = !w->kernel->quantised && !w->kernel->fill;
-  if (w->kernel->quantised) fill_side(w);
+  if (w->kernel->quantised && !w->side_filled) fill_side(w);
   int64_t step = w->panel1 - w->panel0;
   if (w->strip_columns || rows_first)
     step = (w->strip_columns ? w->strip_columns : RUNG_STRIP_COLUMNS) / RUNG_PANEL * p->members;
@@ -480,6 +538,7 @@ static void run_work(work *w) {
 static void place_scratch(work *w, uint8_t *base) {
   const rung_product *p = w->p;
   size_t at = 0;
+  base += MARK_BYTES;
   w->side = (rung_side *)base;
   if (w->kernel->quantised) at += (size_t)(w->rows * (p->k / 32)) * sizeof(rung_side);
   at = (at + 63) & ~(size_t)63;
@@ -503,7 +562,7 @@ static void set_panels(work *w, const rung_product *p, int64_t panel0, int64_t p
 void rung_product_panels(const rung_product *p, const rung_product_kernel *kernel, int64_t panel0, int64_t panel1,
                          void *space) {
   const int64_t blocks = ceil_div(p->m, kernel->tile_rows);
-  work w = {.p = p, .kernel = kernel, .all = blocks, .blocks = blocks, .rows = p->m};
+  work w = {.p = p, .kernel = kernel, .all = blocks, .blocks = blocks, .rows = p->m, .next_panel = -1};
   set_panels(&w, p, panel0, panel1);
   w.strip_columns = RUNG_STRIP_COLUMNS;
   place_scratch(&w, space);
@@ -518,16 +577,24 @@ rung_status rung_product_run(const rung_args *args, bool grouped, const rung_pro
   const division d = divide(&p, kernel);
   const int64_t column = task % d.column_parts, row = task / d.column_parts % d.row_parts;
   enter_batch(&p, task / d.column_parts / d.row_parts);
-  work w = {.p = &p, .kernel = kernel, .all = d.blocks};
+  work w = {.p = &p, .kernel = kernel, .all = d.blocks, .next_panel = -1};
   w.block0 = d.blocks * row / d.row_parts;
   w.blocks = d.blocks * (row + 1) / d.row_parts - w.block0;
   w.row0 = block_start(&w, w.block0);
   w.rows = block_start(&w, w.block0 + w.blocks) - w.row0;
   const int64_t last = min64(d.units * (column + 1) / d.column_parts * 2 * p.members, ceil_div(p.n, RUNG_PANEL));
   set_panels(&w, &p, d.units * column / d.column_parts * 2 * p.members, last);
+  if (task + 1 < p.batches * d.row_parts * d.column_parts)
+    w.next_panel = d.units * ((column + 1) % d.column_parts) / d.column_parts * 2 * p.members;
   if (p.strip.fn || p.members > 1 || p.y_operand->type != RUNG_TYPE_F32)
     w.strip_columns = p.members > 1 ? RUNG_STRIP_COLUMNS / 2 : RUNG_STRIP_COLUMNS;
   place_scratch(&w, (uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  if (shares_side(&p, kernel, &d)) {
+    side_mark *mark = mark_of(args, thread);
+    const int64_t rows = task / d.column_parts;
+    w.side_filled = mark->rows == rows;
+    mark->rows = rows;
+  }
   run_work(&w);
   return RUNG_OK;
 }

@@ -46,8 +46,13 @@ typedef struct rung_tile {
   float *c[RUNG_TILE_PANELS];             /* 16 columns each */
   int64_t c_row;                          /* in floats */
   bool first;                             /* sums start at zero, else at what c holds */
-  bool fetches; /* the last tile that the panels serve: what comes behind them is fetched meanwhile */
-  bool once;    /* the first one, too: they come from memory, not a cache */
+  /* Which of how many blocks of rows these panels serve now. Each asks for its share of the panels behind them; one alone
+   * meets panels that no cache holds. */
+  int turn, turns;
+  /* f32 and pairs: of each panel, what comes after it and where this tile's share of it begins; NULL: nothing. A line is
+   * asked for at every 2^next_shift-th line that the tile reads. */
+  const uint8_t *next[RUNG_TILE_PANELS];
+  int next_shift;
 } rung_tile;
 
 /* What a tile needs to know of one block of quantised activations besides its levels. */

@@ -249,6 +249,8 @@ static int cast(builder *b, const int *in, rung_type type) {
   if (type == RUNG_TYPE_BOOL) return apply(b, b->level->to_bool, in, 1, phase_of(b, in, 1), -1, NULL);
   const strip_value *from = &b->value[in[0]];
   if (from->operand >= 0 && type == RUNG_TYPE_F32) return in[0];
+  /* What is only narrower stays where it is: storing rounds it, and so does whoever reads it. */
+  if (from->operand < 0 && is_narrow(type) && !from->narrow) return new_value(b, from->reg, from->phase, type);
   return apply(b, b->level->copy, in, 1, phase_of(b, in, 1), -1, NULL);
 }
 

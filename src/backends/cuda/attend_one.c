@@ -9,7 +9,7 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { SPLITS = 16, MOST_GROUP = 8, THREADS = 128 };
+enum { MOST_GROUP = 8, THREADS = 128 };
 
 /* As the kernel has it. */
 typedef struct attend_one_params {
@@ -19,12 +19,13 @@ typedef struct attend_one_params {
   uint64_t slot, past, factors, refused, partial, counter;
   int64_t window;
   float scale, soft_cap;
-  int32_t q_type, k_type, v_type, y_type, slot_type, past_type, factor_type, pad;
+  int32_t q_type, k_type, v_type, y_type, slot_type, past_type, factor_type, alone;
 } attend_one_params;
 
 typedef struct one_own {
   int64_t key_dim, kv_heads;
   bool quantized;
+  int32_t splits, alone; /* blocks of a head's keys, and up to how many keys one has all of them */
 } one_own;
 
 /* Steps around the attention at `index`. */
@@ -77,9 +78,10 @@ static rung_status launch_one(const rung_cuda_step *step) {
                                .y_type = y->type,
                                .slot_type = in[3].type,
                                .past_type = in[4].type,
-                               .factor_type = f ? f->type : 0};
+                               .factor_type = f ? f->type : 0,
+                               .alone = own->alone};
   /* As many blocks as the products around it have, so that each processor has one of every kernel's. */
-  const int64_t blocks = SPLITS * own->kv_heads, processors = step->device->processors;
+  const int64_t blocks = own->splits * own->kv_heads, processors = step->device->processors;
   return rung_cuda_emit(step, 0, blocks < processors ? processors : blocks, 1, 1, THREADS, 0, &p, sizeof p);
 }
 
@@ -95,7 +97,7 @@ rung_dim rung_cuda_attend_scratch(rung_dims *dims, const rung_match *match, cons
   if (!rung_dims_is_constant(dims, match->in[0]->extent[1], &heads) ||
       !rung_dims_is_constant(dims, match->in[1]->extent[2], &value_dim))
     return rung_dims_constant(dims, 0);
-  return rung_dims_constant(dims, heads * SPLITS * (value_dim + 8) * (int64_t)sizeof(float));
+  return rung_dims_constant(dims, heads * RUNG_CANDIDATE_SPLITS * (value_dim + 8) * (int64_t)sizeof(float));
 }
 
 /* ---- preparing */
@@ -147,15 +149,42 @@ static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
          turns_by_length(l, rung_cuda_in_ref(l, attend - ROPE_Q, 1), attend);
 }
 
-static rung_status write_front(const rung_cuda_looking *l, const rung_cuda_prepare *in, bool quantized,
-                               rung_text *front) {
+static rung_status write_front(const rung_cuda_prepare *in, const one_own *own, rung_text *front) {
   rung_cuda_prepare rope = *in;
   rope.step = in->step - ROPE_Q;
-  rung_text_printf(front, "#define QUANTIZED %d\n#define NARROW %d\n", quantized,
-                   ((const rung_attention_kv_attrs *)in->step->attrs)->narrow);
-  (void)l;
+  rung_text_printf(front, "#define QUANTIZED %d\n#define NARROW %d\n#define SPLITS %d\n", own->quantized,
+                   ((const rung_attention_kv_attrs *)in->step->attrs)->narrow, (int)own->splits);
   RUNG_TRY(rung_cuda_prepare_attend(in, front));
   return rung_cuda_prepare_rope(&rope, front);
+}
+
+/* Fills in->prepared: this kernel, done as the candidate says. */
+static rung_status prepare_one(const rung_cuda_prepare *in, const rung_candidate *way, bool quantized) {
+  rung_cuda_attend_shape shape;
+  one_own *own = rung_arena_alloc(in->arena, sizeof *own);
+  if (!own) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare attention");
+  if (!rung_cuda_attend_shape_of(in->plan, in->step, &shape))
+    return rung_fail(in->error, RUNG_INTERNAL, "cuda: attention of one row over heads of open extent");
+  *own = (one_own){.key_dim = shape.key_dim,
+                   .kv_heads = shape.kv_heads,
+                   .quantized = quantized,
+                   .splits = way->splits,
+                   .alone = way->keys};
+  *in->prepared = (rung_cuda_prepared){.kernel = &one_kernel, .step = in->step};
+  rung_text front;
+  rung_text_init(&front, in->device->host);
+  rung_status status = write_front(in, own, &front);
+  if (!status) status = rung_text_status(&front, in->error);
+  if (!status)
+    status =
+        rung_cuda_compile(in->device, "attend_one", &front, one_kernel.function, 1, in->prepared->function, in->error);
+  rung_text_finish(&front);
+  in->prepared->own = own;
+  return status;
+}
+
+rung_status rung_cuda_try_one(const rung_cuda_prepare *in, const rung_candidate *candidate) {
+  return prepare_one(in, candidate, false);
 }
 
 rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
@@ -171,23 +200,15 @@ rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_aren
   if (!quantized && strcmp(p->kernel->row.name, "attend_rows") != 0) return RUNG_OK;
   if (strcmp(append->kernel->row.name, "rope_append") != 0 || !fits(&l, s, quantized)) return RUNG_OK;
   rung_cuda_prepared *one = rung_arena_alloc(arena, sizeof *one);
-  one_own *own = rung_arena_alloc(arena, sizeof *own);
-  if (!one || !own) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare attention");
-  const rung_value_type *type = &plan->state[plan->root[rung_cuda_in_ref(&l, step, 1)->root].index].type;
-  *own = (one_own){.quantized = quantized};
-  rung_dims_is_constant(plan->dims, type->extent[0], &own->kv_heads);
-  rung_dims_is_constant(plan->dims, type->extent[1], &own->key_dim);
-  *one = (rung_cuda_prepared){.kernel = &one_kernel, .step = step};
+  if (!one) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare attention");
   const rung_cuda_prepare in = {
       .device = self, .arena = arena, .plan = plan, .step = step, .prepared = one, .error = error};
-  rung_text front;
-  rung_text_init(&front, self->host);
-  rung_status status = write_front(&l, &in, quantized, &front);
-  if (!status) status = rung_text_status(&front, error);
-  if (!status) status = rung_cuda_compile(self, "attend_one", &front, one_kernel.function, 1, one->function, error);
-  rung_text_finish(&front);
-  RUNG_TRY(status);
-  one->own = own;
+  bool won;
+  rung_candidate way;
+  RUNG_TRY(rung_cuda_find_winner(&in, RUNG_CUDA_ONE, 1, &won, &way));
+  const rung_candidate_space space = rung_cuda_space(RUNG_CUDA_ONE, plan, step);
+  if (!won) way = rung_cuda_standard(RUNG_CUDA_ONE, &space, 1, 1);
+  RUNG_TRY(prepare_one(&in, &way, quantized));
   p->one = one;
   p->before = APPEND;
   append->ahead = APPEND;

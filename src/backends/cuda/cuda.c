@@ -253,7 +253,7 @@ static const rung_target *cuda_target(void *self) { return &((rung_cuda *)self)-
 
 /* ---- images */
 
-static void cuda_finish(void *self, void *image_) {
+void rung_cuda_finish(void *self, void *image_) {
   rung_cuda_image *image = image_;
   if (!image) return;
   rung_host *host = ((rung_cuda *)self)->host;
@@ -292,8 +292,8 @@ static rung_status prepare_variant(rung_cuda *self, rung_cuda_image *image, cons
   return kernel->unit ? rung_cuda_prepare_kernel(&in) : RUNG_OK;
 }
 
-static rung_status cuda_prepare(void *self_, rung_host *host, const rung_plan *plan, rung_error *error,
-                                void **out_image) {
+rung_status rung_cuda_prepare_plan(void *self_, rung_host *host, const rung_plan *plan, rung_error *error,
+                                   void **out_image) {
   rung_cuda *self = self_;
   rung_cuda_image *image = rung_host_array(host, 1, sizeof *image);
   if (!image) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a plan");
@@ -314,7 +314,7 @@ static rung_status cuda_prepare(void *self_, rung_host *host, const rung_plan *p
   for (uint32_t s = 0; !status && s < plan->steps; s++)
     status = rung_cuda_join_row(self, plan, &image->arena, image->prepared, s, error);
   if (status) {
-    cuda_finish(self, image);
+    rung_cuda_finish(self, image);
     return status;
   }
   *out_image = image;
@@ -325,9 +325,10 @@ const rung_backend rung_backend_cuda = {.name = "cuda",
                                         .open = cuda_open,
                                         .close = cuda_close,
                                         .target = cuda_target,
-                                        .prepare = cuda_prepare,
-                                        .finish = cuda_finish,
+                                        .prepare = rung_cuda_prepare_plan,
+                                        .finish = rung_cuda_finish,
                                         .image_bytes = cuda_image_bytes,
                                         .steps = rung_cuda_steps,
                                         .forget = rung_cuda_forget,
-                                        .settle = rung_cuda_settle};
+                                        .settle = rung_cuda_settle,
+                                        .tuning = &rung_cuda_tuning};

@@ -70,7 +70,8 @@ typedef struct rung_cuda {
   size_t plains;
   rung_cuda_kernel *region; /* rows of generated kernels, one for each op that can be in one */
   size_t regions;
-  char *names; /* of both, in turn */
+  char *names;                              /* of both, in turn */
+  const struct rung_winner_source *winners; /* NULL: nobody to ask */
 } rung_cuda;
 
 /* Makes the device's context the thread's, and takes the lock; and back. */

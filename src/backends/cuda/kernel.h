@@ -12,7 +12,7 @@
 #include "backends/cuda/device.h"
 #include "plan/backend.h"
 
-enum { RUNG_CUDA_FUNCTIONS = 4, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 3, RUNG_CUDA_COUNTERS = 1024 };
+enum { RUNG_CUDA_FUNCTIONS = 6, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 3, RUNG_CUDA_COUNTERS = 1024 };
 
 /* What a step of a plan has prepared; lives in the image's arena. */
 typedef struct rung_cuda_prepared {
@@ -119,6 +119,26 @@ rung_status rung_cuda_prepare_attend_rows(const rung_cuda_prepare *in, rung_text
 /* Refuses a window that the state does not keep. */
 rung_status rung_cuda_check_window(const rung_cuda_step *step);
 rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out);
+
+/* ---- kernels with candidates (tune.c) */
+typedef struct rung_cuda_attend_shape {
+  int64_t key_dim, value_dim, heads, kv_heads;
+} rung_cuda_attend_shape;
+/* False: extents are open. */
+bool rung_cuda_attend_shape_of(const rung_plan *plan, const rung_step *step, rung_cuda_attend_shape *out);
+typedef enum rung_cuda_ways { RUNG_CUDA_ONE, RUNG_CUDA_ROWS } rung_cuda_ways; /* attend_one.c, kv.c */
+/* What heads the tables of winners of an attention step's kernel, and its candidates. */
+void rung_cuda_signature(rung_cuda_ways ways, const rung_plan *plan, const rung_step *step, char out[RUNG_TUNE_TEXT]);
+rung_candidate_space rung_cuda_space(rung_cuda_ways ways, const rung_plan *plan, const rung_step *step);
+/* A winner that the kernel can do. */
+rung_status rung_cuda_find_winner(const rung_cuda_prepare *in, rung_cuda_ways ways, int64_t rows, bool *out_found,
+                                  rung_candidate *out);
+rung_candidate rung_cuda_standard(rung_cuda_ways ways, const rung_candidate_space *space, int64_t rows, int64_t keys);
+/* Prepares a step so that its launches do one candidate for any number of rows, and give plain numbers. */
+rung_status rung_cuda_try_one(const rung_cuda_prepare *in, const rung_candidate *candidate);
+rung_status rung_cuda_try_rows(const rung_cuda_prepare *in, const rung_candidate *candidate);
+enum { RUNG_CUDA_FEW_ROWS = 33 }; /* from so many rows on other kernels attend */
+extern const rung_tuning rung_cuda_tuning;
 
 /* ---- join.c: neighbouring steps that one kernel does. Asked for every step once all are prepared. */
 rung_status rung_cuda_join(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,

@@ -18,6 +18,11 @@ typedef struct rung_cuda_image {
   rung_cuda_prepared *prepared;
 } rung_cuda_image;
 
+/* cuda.c */
+rung_status rung_cuda_prepare_plan(void *self, rung_host *host, const rung_plan *plan, rung_error *error,
+                                   void **out_image);
+void rung_cuda_finish(void *self, void *image);
+
 /* times.c: where the time of runs goes, said to the log when a context is done with its steps (RUNG_CUDA_TIMES=1; 2: each
  * launch of the last list, too). */
 typedef struct rung_cuda_times {

@@ -257,47 +257,77 @@ void onnx_build_flex_attention(onnx_call *c) {
 
 /* ---- rotary positions */
 
+/* Turns x [batch, heads, rows, size], or [batch, rows, heads * size], by tables [batch, rows, n] or [rows, n]. `heads` 0:
+ * as many as fit 2n numbers each. */
+static void rotary(onnx_call *c, rung_value cosine, rung_value sine, int64_t heads) {
+  rung_value x = c->in[0];
+  const rung_value_type t = *onnx_type(c, x);
+  const int rank = onnx_rank(c, cosine);
+  const bool flat = t.rank == 3;
+  int64_t n = 0;
+  const int64_t dims = onnx_int(c, "rotary_embedding_dim", 0);
+  if (onnx_failed(c) || (t.rank != 3 && t.rank != 4) || rank < 2 || onnx_rank(c, sine) != rank) {
+    onnx_refuse(c, RUNG_SHAPE_MISMATCH, "operands of %d and %d axes", t.rank, rank);
+    return;
+  }
+  if (!rung_dims_is_constant(c->g->dims, onnx_extent(c, cosine, rank - 1), &n) || (dims && dims != 2 * n)) {
+    onnx_refuse(c, RUNG_SHAPE_MISMATCH, "the tables turn %lld numbers, rotary_embedding_dim says %lld",
+                (long long)(2 * n), (long long)dims);
+    return;
+  }
+  if (flat) {
+    const rung_dim size =
+        heads ? rung_graph_dim(c->g, RUNG_DIM_FLOORDIV, t.extent[2], onnx_dim(c, heads)) : onnx_dim(c, n ? 2 * n : 1);
+    const rung_dim many = heads ? onnx_dim(c, heads) : rung_graph_dim(c->g, RUNG_DIM_FLOORDIV, t.extent[2], size);
+    const rung_dim split[4] = {t.extent[0], t.extent[1], many, size};
+    x = onnx_reshape(c, x, 4, split);
+  }
+  const int axis = rank - 1 - (flat ? 0 : 1);
+  cosine = rung_build_unsqueeze(c->g, cosine, axis);
+  sine = rung_build_unsqueeze(c->g, sine, axis);
+  const rung_rotate_attrs attrs = {.mode = onnx_int(c, "interleaved", 0) ? RUNG_ROPE_ADJACENT : RUNG_ROPE_HALF,
+                                   .table = RUNG_ROTATE_PAIR};
+  const rung_value y = onnx_op3(c, &rung_op_rotate, x, cosine, sine, &attrs);
+  c->out[0] = flat ? onnx_reshape(c, y, 3, t.extent) : y;
+}
+
+static rung_value rows_of(onnx_call *c, rung_value table, rung_value positions) {
+  const rung_gather_attrs rows = {0};
+  return onnx_op2(c, &rung_op_gather, table, onnx_cast(c, positions, RUNG_TYPE_I64), &rows);
+}
+
 void onnx_build_rotary(onnx_call *c);
 void onnx_build_rotary(onnx_call *c) {
-  rung_value x = c->in[0], cosine = c->in[1], sine = c->in[2];
-  const bool flat = onnx_rank(c, x) == 3;
-  if (flat) x = onnx_split_heads(c, x, onnx_int(c, "num_heads", 0));
-  if (onnx_failed(c) || onnx_rank(c, x) != 4) {
-    onnx_refuse(c, RUNG_SHAPE_MISMATCH, "an operand of %d axes", onnx_rank(c, x));
+  rung_value cosine = c->in[1], sine = c->in[2];
+  const int64_t heads = onnx_int(c, "num_heads", 0);
+  if (onnx_rank(c, c->in[0]) == 3 && heads < 1) {
+    onnx_refuse(c, RUNG_INVALID_ARGUMENT, "an operand of 3 axes and num_heads %lld", (long long)heads);
     return;
   }
-  const rung_value_type t = *onnx_type(c, x);
-  int64_t size, dims = onnx_int(c, "rotary_embedding_dim", 0);
-  if (!rung_dims_is_constant(c->g->dims, t.extent[3], &size) || dims > size || dims % 2) {
-    onnx_refuse(c, RUNG_SHAPE_MISMATCH, "a head's size is open, or below %lld", (long long)dims);
-    return;
-  }
-  if (dims == 0) dims = size;
   if (onnx_has(c, 3)) {
-    const rung_gather_attrs rows = {0};
-    cosine = onnx_op2(c, &rung_op_gather, cosine, onnx_cast(c, c->in[3], RUNG_TYPE_I64), &rows);
-    sine = onnx_op2(c, &rung_op_gather, sine, onnx_cast(c, c->in[3], RUNG_TYPE_I64), &rows);
+    cosine = rows_of(c, cosine, c->in[3]);
+    sine = rows_of(c, sine, c->in[3]);
   }
-  cosine = rung_build_unsqueeze(c->g, cosine, 1);
-  sine = rung_build_unsqueeze(c->g, sine, 1);
-  const rung_value turned = dims == size ? x : onnx_slice(c, x, 3, 0, dims);
-  const bool adjacent = onnx_int(c, "interleaved", 0) != 0;
-  const rung_dim half = onnx_dim(c, dims / 2), two = onnx_dim(c, 2);
-  const rung_dim pairs[5] = {t.extent[0], t.extent[1], t.extent[2], adjacent ? half : two, adjacent ? two : half};
-  const int axis = adjacent ? 4 : 3;
-  const rung_value parts = onnx_reshape(c, turned, 5, pairs);
-  const rung_value a = rung_build_squeeze(c->g, onnx_slice(c, parts, axis, 0, 1), axis),
-                   b = rung_build_squeeze(c->g, onnx_slice(c, parts, axis, 1, 1), axis);
-  const rung_value real = rung_build_sub(c->g, rung_build_mul(c->g, cosine, a), rung_build_mul(c->g, sine, b));
-  const rung_value imaginary = rung_build_add(c->g, rung_build_mul(c->g, sine, a), rung_build_mul(c->g, cosine, b));
-  const rung_value both[2] = {rung_build_unsqueeze(c->g, real, axis), rung_build_unsqueeze(c->g, imaginary, axis)};
-  rung_dim extent[4] = {t.extent[0], t.extent[1], t.extent[2], onnx_dim(c, dims)};
-  rung_value y = onnx_reshape(c, rung_build_concat(c->g, both, 2, axis), 4, extent);
-  if (dims != size) {
-    const rung_value whole[2] = {y, onnx_slice(c, x, 3, dims, size - dims)};
-    y = rung_build_concat(c->g, whole, 2, 3);
+  rotary(c, cosine, sine, heads);
+}
+
+/* Positions come second: of each row, or of the first row alone. */
+void onnx_build_ms_rotary(onnx_call *c);
+void onnx_build_ms_rotary(onnx_call *c) {
+  const int64_t heads = onnx_int(c, "num_heads", 0);
+  rung_value positions = c->in[1];
+  if (!onnx_has(c, 1) || !onnx_has(c, 2) || !onnx_has(c, 3) || onnx_int(c, "is_packed_batching", 0) ||
+      onnx_float(c, "scale", 1) != 1 || heads < 0) {
+    onnx_refuse(c, RUNG_UNSUPPORTED, "packed batches, a scale");
+    return;
   }
-  c->out[0] = flat ? onnx_join_heads(c, y) : y;
+  positions = onnx_cast(c, positions, RUNG_TYPE_I64);
+  if (onnx_rank(c, positions) == 1 && onnx_rank(c, c->in[0]) > 2) {
+    const rung_dim rows = onnx_extent(c, c->in[0], onnx_rank(c, c->in[0]) - 2);
+    positions = rung_build_add(c->g, onnx_arange(c, rows, RUNG_TYPE_I64), positions);
+  }
+  const rung_value cosine = rows_of(c, c->in[2], positions), sine = rows_of(c, c->in[3], positions);
+  rotary(c, cosine, sine, heads);
 }
 
 /* ---- linear attention: a state of each head that every row decays, corrects and reads */

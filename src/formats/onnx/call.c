@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What builders ask of a node: attributes, operands known now or bound when the graph runs, small pieces of graph. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,6 +149,20 @@ bool onnx_constant_scalar(onnx_call *c, uint32_t i, double *out) {
   }
   *out = onnx_constant_number(k, 0);
   return true;
+}
+
+bool onnx_whole(onnx_call *c, double value, int64_t *out) {
+  if (!(fabs(value) < 0x1p62 && value == floor(value))) { /* not a number fails as well */
+    onnx_refuse(c, RUNG_OUT_OF_RANGE, "%g where an integer belongs", value);
+    return false;
+  }
+  *out = (int64_t)value;
+  return true;
+}
+
+bool onnx_constant_integer_scalar(onnx_call *c, uint32_t i, int64_t *out) {
+  double value;
+  return onnx_constant_scalar(c, i, &value) && onnx_whole(c, value, out);
 }
 
 bool onnx_scalar_known(onnx_call *c, rung_value v, double *out) {

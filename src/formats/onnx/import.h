@@ -161,6 +161,10 @@ bool onnx_constant_ints(onnx_call *call, uint32_t i, rung_i64_list *out);
 const char *onnx_root(const onnx_call *call, rung_value v);
 const onnx_constant *onnx_constant_in(onnx_call *call, uint32_t i); /* refuses */
 bool onnx_constant_scalar(onnx_call *call, uint32_t i, double *out);
+/* The same as an integer; what is no integer is refused. */
+bool onnx_constant_integer_scalar(onnx_call *call, uint32_t i, int64_t *out);
+/* A whole number of floating type as an integer; refused where it is none, or none that an extent can be. */
+bool onnx_whole(onnx_call *call, double value, int64_t *out);
 /* A number known now, without refusing. */
 bool onnx_scalar_known(onnx_call *call, rung_value v, double *out);
 /* Elements of an integer vector as dimensions: {0} for those that are not known. False: not of rank 0 or 1, or of no

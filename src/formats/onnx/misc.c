@@ -298,7 +298,10 @@ void onnx_build_tensor_scatter(onnx_call *c) {
 /* ---- random numbers: of the context's generator, so that no two systems agree on them */
 
 static rung_value random_numbers(onnx_call *c, bool normal, rung_type type, int rank, const rung_dim *extent) {
-  const int64_t seed = (int64_t)(onnx_float(c, "seed", 0) * 1000) + ++c->imp->fresh;
+  const double given = onnx_float(c, "seed", 0);
+  int64_t seed; /* its bits: any number is a seed, one that is none as well */
+  memcpy(&seed, &given, sizeof seed);
+  seed ^= ++c->imp->fresh;
   rung_value y;
   if (normal) {
     rung_random_normal_attrs attrs = {.shape = {.count = rank},

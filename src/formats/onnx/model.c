@@ -203,7 +203,7 @@ static rung_status take_floats(const reader *r, const rung_field *f, onnx_attr *
     return RUNG_OK;
   }
   (void)r;
-  memcpy(a->floats + a->count, f->span.data, f->span.bytes);
+  if (f->span.bytes) memcpy(a->floats + a->count, f->span.data, f->span.bytes);
   a->count += (uint32_t)(f->span.bytes / 4);
   return RUNG_OK;
 }

@@ -31,8 +31,12 @@ typedef struct sized {
 /* floor(extent * scale), now or when the graph runs. */
 static rung_dim scaled(onnx_call *c, rung_dim extent, double scale, rung_value at_run_time, rung_dim bound) {
   int64_t value;
+  if (at_run_time.id == 0 && !(scale > 0)) {
+    onnx_refuse(c, RUNG_OUT_OF_RANGE, "a scale of %g", scale);
+    return extent;
+  }
   if (at_run_time.id == 0 && rung_dims_is_constant(c->g->dims, extent, &value))
-    return onnx_dim(c, (int64_t)floor((double)value * scale));
+    return onnx_whole(c, floor((double)value * scale), &value) ? onnx_dim(c, value) : extent;
   if (at_run_time.id == 0 && scale == floor(scale) && scale < 1e9)
     return rung_graph_dim(c->g, RUNG_DIM_MUL, extent, onnx_dim(c, (int64_t)scale));
   for (int64_t by = 2; at_run_time.id == 0 && by <= 1024; by++)
@@ -108,7 +112,8 @@ static void by_sizes(onnx_call *c, uint32_t i, sized *s) {
     const int axis = (int)s->axes.value[k];
     int64_t have = 0;
     (void)rung_dims_is_constant(c->g->dims, s->output[axis], &have);
-    s->output[axis] = onnx_dim(c, (int64_t)floor((double)have * scale + 0.5));
+    if (!onnx_whole(c, floor((double)have * scale + 0.5), &have)) return;
+    s->output[axis] = onnx_dim(c, have);
     factors[axis] = (float)scale;
   }
   s->scale = rung_graph_constant(c->g, RUNG_TYPE_F32, 1, &rank, factors);
@@ -317,12 +322,12 @@ void onnx_build_unique(onnx_call *c) {
 void onnx_build_dft(onnx_call *c);
 void onnx_build_dft(onnx_call *c) {
   rung_dft_attrs attrs = {.inverse = onnx_int(c, "inverse", 0) != 0, .onesided = onnx_int(c, "onesided", 0) != 0};
-  double axis = (double)onnx_int(c, "axis", 1);
+  int64_t axis = onnx_int(c, "axis", 1);
   if (c->version >= 20) {
     axis = -2;
-    if (onnx_has(c, 2) && !onnx_constant_scalar(c, 2, &axis)) return;
+    if (onnx_has(c, 2) && !onnx_constant_integer_scalar(c, 2, &axis)) return;
   }
-  attrs.axis = onnx_axis(c, (int64_t)axis, onnx_rank(c, c->in[0]));
+  attrs.axis = onnx_axis(c, axis, onnx_rank(c, c->in[0]));
   rung_dim_list length;
   if (onnx_has(c, 1)) {
     if (!onnx_dims_in(c, 1, NULL, &length)) return;
@@ -334,37 +339,36 @@ void onnx_build_dft(onnx_call *c) {
 /* Frames, a step apart, times the window, transformed. */
 void onnx_build_stft(onnx_call *c);
 void onnx_build_stft(onnx_call *c) {
-  double step, size = 0;
-  int64_t known = 0;
+  int64_t step, size = 0;
   rung_value x = c->in[0];
   const rung_dim one = onnx_dim(c, 1);
-  if (!onnx_constant_scalar(c, 1, &step)) return;
+  if (!onnx_constant_integer_scalar(c, 1, &step)) return;
   if (onnx_has(c, 3)) {
-    if (!onnx_constant_scalar(c, 3, &size)) return;
-  } else if (onnx_has(c, 2) && rung_dims_is_constant(c->g->dims, onnx_extent(c, c->in[2], 0), &known)) {
-    size = (double)known;
+    if (!onnx_constant_integer_scalar(c, 3, &size)) return;
+  } else if (onnx_has(c, 2)) {
+    (void)rung_dims_is_constant(c->g->dims, onnx_extent(c, c->in[2], 0), &size);
   }
   if (onnx_rank(c, x) == 2) {
     const rung_dim whole[3] = {onnx_extent(c, x, 0), onnx_extent(c, x, 1), one};
     x = onnx_reshape(c, x, 3, whole);
   }
   const rung_value_type t = *onnx_type(c, x);
-  if (t.rank != 3 || size < 1 || step < 1 || size > 1e9 || step > 1e9) {
-    onnx_refuse(c, RUNG_UNSUPPORTED, "frames of %g points, %g apart", size, step);
+  if (t.rank != 3 || size < 1 || step < 1 || size > 1000000000 || step > 1000000000) {
+    onnx_refuse(c, RUNG_UNSUPPORTED, "frames of %lld points, %lld apart", (long long)size, (long long)step);
     return;
   }
-  rung_dim frames = rung_graph_dim(c->g, RUNG_DIM_SUB, t.extent[1], onnx_dim(c, (int64_t)size));
-  frames = rung_graph_dim(c->g, RUNG_DIM_FLOORDIV, frames, onnx_dim(c, (int64_t)step));
+  rung_dim frames = rung_graph_dim(c->g, RUNG_DIM_SUB, t.extent[1], onnx_dim(c, size));
+  frames = rung_graph_dim(c->g, RUNG_DIM_FLOORDIV, frames, onnx_dim(c, step));
   frames = rung_graph_dim(c->g, RUNG_DIM_MAX, rung_graph_dim(c->g, RUNG_DIM_ADD, frames, one), onnx_dim(c, 0));
   if (onnx_failed(c)) return;
   const rung_dim column[2] = {frames, one};
   rung_value at = onnx_reshape(c, onnx_arange(c, frames, RUNG_TYPE_I64), 2, column);
-  at = rung_build_mul(c->g, at, rung_build_scalar(c->g, RUNG_TYPE_I64, step));
-  at = rung_build_add(c->g, at, onnx_arange(c, onnx_dim(c, (int64_t)size), RUNG_TYPE_I64));
+  at = rung_build_mul(c->g, at, rung_build_scalar(c->g, RUNG_TYPE_I64, (double)step));
+  at = rung_build_add(c->g, at, onnx_arange(c, onnx_dim(c, size), RUNG_TYPE_I64));
   const rung_gather_attrs along = {1};
   rung_value y = onnx_op2(c, &rung_op_gather, x, at, &along);
   if (onnx_has(c, 2)) {
-    const rung_dim points[2] = {onnx_dim(c, (int64_t)size), one};
+    const rung_dim points[2] = {onnx_dim(c, size), one};
     y = rung_build_mul(c->g, y, onnx_reshape(c, onnx_cast(c, c->in[2], t.type), 2, points));
   }
   const rung_dft_attrs attrs = {.axis = 2, .onesided = onnx_int(c, "onesided", 1) != 0};

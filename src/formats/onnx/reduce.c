@@ -81,9 +81,9 @@ void onnx_build_hardmax(onnx_call *c) {
 
 void onnx_build_cumsum(onnx_call *c);
 void onnx_build_cumsum(onnx_call *c) {
-  double axis;
-  if (!onnx_constant_scalar(c, 1, &axis)) return;
-  const rung_cumsum_attrs attrs = {.axis = onnx_axis(c, (int64_t)axis, onnx_rank(c, c->in[0])),
+  int64_t axis;
+  if (!onnx_constant_integer_scalar(c, 1, &axis)) return;
+  const rung_cumsum_attrs attrs = {.axis = onnx_axis(c, axis, onnx_rank(c, c->in[0])),
                                    .exclusive = onnx_int(c, "exclusive", 0) != 0,
                                    .reverse = onnx_int(c, "reverse", 0) != 0};
   c->out[0] = onnx_op(c, c->row->op, c->in[0], &attrs);

@@ -32,17 +32,25 @@ void onnx_build_window(onnx_call *c) {
 static double mel_of(double hertz) { return 2595 * log10(1 + hertz / 700); }
 static double hertz_of(double mel) { return 700 * (pow(10, mel / 2595) - 1); }
 
+enum { MOST_WEIGHTS = 1 << 22 }; /* 32 MB while they are made, from a few bytes of a file */
+
 /* Triangles over the bins of a spectrum; all sizes are known. */
 void onnx_build_mel_weights(onnx_call *c);
 void onnx_build_mel_weights(onnx_call *c) {
-  double number[5];
-  for (uint32_t i = 0; i < 5; i++)
-    if (!onnx_constant_scalar(c, i, &number[i])) return;
-  const int64_t bands = (int64_t)number[0], length = (int64_t)number[1], rate = (int64_t)number[2];
+  int64_t bands, length, rate;
+  double lowest, highest;
   rung_type type;
+  if (!onnx_constant_integer_scalar(c, 0, &bands) || !onnx_constant_integer_scalar(c, 1, &length) ||
+      !onnx_constant_integer_scalar(c, 2, &rate) || !onnx_constant_scalar(c, 3, &lowest) ||
+      !onnx_constant_scalar(c, 4, &highest))
+    return;
   if (!onnx_element_type(c, onnx_int(c, "output_datatype", 1), &type)) return;
-  if (bands < 1 || bands > 4096 || length < 1 || length > 1 << 20 || rate < 1) {
+  if (bands < 1 || length < 1 || rate < 1 || bands > MOST_WEIGHTS || length / 2 + 1 > MOST_WEIGHTS / bands) {
     onnx_refuse(c, RUNG_OUT_OF_RANGE, "%lld bands of %lld points", (long long)bands, (long long)length);
+    return;
+  }
+  if (!(lowest >= 0 && lowest < highest && highest < 1e9)) {
+    onnx_refuse(c, RUNG_OUT_OF_RANGE, "bands from %g to %g Hz", lowest, highest);
     return;
   }
   const int64_t bins = length / 2 + 1, extent[2] = {bins, bands};
@@ -53,7 +61,7 @@ void onnx_build_mel_weights(onnx_call *c) {
     onnx_refuse(c, RUNG_OUT_OF_MEMORY, "no memory for the filters");
     return;
   }
-  const double low = mel_of(number[3]), step = (mel_of(number[4]) - low) / (double)(bands + 2);
+  const double low = mel_of(lowest), step = (mel_of(highest) - low) / (double)(bands + 2);
   for (int64_t i = 0; i < bands + 2; i++)
     edge[i] = (int64_t)floor((double)(length + 1) * hertz_of((double)i * step + low) / (double)rate);
   for (int64_t b = 0; b < bands; b++) {

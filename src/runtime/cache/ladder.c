@@ -189,6 +189,7 @@ static rung_status make_rung(void *self, rung_gate *gate, uint64_t key, rung_err
   binding[l->ceilings] = (rung_binding){l->symbol, l->range[key].end - 1};
   rung_template *t = NULL;
   rung_status status = rung_entries_template(gate->cache, false, error, &t);
+  if (!status && of->warm) status = rung_tune_warm(t, binding, count, error);
   if (!status) status = rung_program_make(t, binding, count, rung_gate_pass, gate, error, out_program);
   rung_template_release(t);
   rung_host_free(gate->cache->host, RUNG_MEMORY_host, binding, count * sizeof *binding);
@@ -198,7 +199,7 @@ static rung_status make_rung(void *self, rung_gate *gate, uint64_t key, rung_err
 
 rung_status rung_ladder_program(rung_ladder *l, size_t rung, rung_climb how, rung_error *error,
                                 rung_program **out_program, rung_entry **out_entry) {
-  rung_of of = {.ladder = l};
+  rung_of of = {.ladder = l, .warm = how.warm};
   const rung_ask ask = {.key = rung, .make = make_rung, .self = &of, .warm = how.warm, .run = how.run, .own = how.own};
   return rung_entries_get(&l->cache, &ask, error, out_program, out_entry);
 }

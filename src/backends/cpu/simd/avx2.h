@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "backends/cpu/simd/common.h"
+#include "backends/cpu/simd/quantize_x86.h"
 
 enum { VF = 8 };
 typedef __m256 vf;
@@ -16,6 +17,7 @@ typedef __m256 vm; /* a lane of all ones or all zeros */
 RUNG_INLINE vf vf_zero(void) { return _mm256_setzero_ps(); }
 RUNG_INLINE vf vf_set1(float x) { return _mm256_set1_ps(x); }
 RUNG_INLINE vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+RUNG_INLINE vf vf_load_any(const uint8_t *p) { return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)p)); }
 RUNG_INLINE void vf_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
 RUNG_INLINE vm vm_first(int64_t n) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -107,11 +109,6 @@ RUNG_INLINE int32_t vi_largest(vi a) {
   const __m128i q = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
   const __m128i d = _mm_max_epi32(q, _mm_shuffle_epi32(q, 0x4e));
   return _mm_cvtsi128_si32(_mm_max_epi32(d, _mm_shuffle_epi32(d, 0xb1)));
-}
-RUNG_INLINE int32_t v_sum16(const int8_t *p) {
-  const __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_set1_epi8(-128));
-  const __m128i halves = _mm_sad_epu8(bytes, _mm_setzero_si128());
-  return _mm_cvtsi128_si32(_mm_add_epi32(halves, _mm_unpackhi_epi64(halves, halves))) - 16 * 128;
 }
 
 RUNG_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }

@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "backends/cpu/simd/common.h"
+#include "backends/cpu/simd/quantize_x86.h"
 
 enum { VF = 16 };
 typedef __m512 vf;
@@ -17,6 +18,7 @@ typedef __mmask16 vm; /* one condition per lane */
 RUNG_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
 RUNG_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 RUNG_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+RUNG_INLINE vf vf_load_any(const uint8_t *p) { return _mm512_loadu_ps(p); }
 RUNG_INLINE void vf_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
 /* The first n < VF lanes; the others read as zero and are not written. */
 RUNG_INLINE vm vm_first(int64_t n) { return (vm)((1u << n) - 1); }
@@ -94,12 +96,6 @@ RUNG_INLINE float vf_sum(vf a) {
 RUNG_INLINE float vf_largest(vf a) { return _mm512_reduce_max_ps(a); } /* no NaN among them */
 RUNG_INLINE int32_t vi_sum(vi a) { return _mm512_reduce_add_epi32(a); }
 RUNG_INLINE int32_t vi_largest(vi a) { return _mm512_reduce_max_epi32(a); }
-/* The sum of 16 signed bytes. */
-RUNG_INLINE int32_t v_sum16(const int8_t *p) {
-  const __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_set1_epi8(-128));
-  const __m128i halves = _mm_sad_epu8(bytes, _mm_setzero_si128());
-  return _mm_cvtsi128_si32(_mm_add_epi32(halves, _mm_unpackhi_epi64(halves, halves))) - 16 * 128;
-}
 
 /* ---- pairs of bf16, one above the other in 32 bits. Levels that multiply them define RUNG_CPU_SIMD_PAIRS. */
 #define RUNG_CPU_SIMD_PAIRS

@@ -23,6 +23,11 @@ RUNG_INLINE vf vf_load(const float *p) {
   memcpy(&v, p, sizeof v);
   return v;
 }
+RUNG_INLINE vf vf_load_any(const uint8_t *p) {
+  vf v;
+  memcpy(&v, p, sizeof v);
+  return v;
+}
 RUNG_INLINE void vf_store(float *p, vf v) { memcpy(p, &v, sizeof v); }
 RUNG_INLINE vm vm_first(int64_t n) { return (vi){0, 1, 2, 3} < (int32_t)n; }
 RUNG_INLINE vf vf_load_part(const float *p, int64_t n) {

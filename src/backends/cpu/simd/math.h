@@ -18,16 +18,30 @@
 #if defined(RUNG_CPU_SIMD_AVX512_H)
 RUNG_INLINE vm vm_not(vm a) { return (vm)~a; }
 RUNG_INLINE vf vf_swap_pairs(vf a) { return _mm512_permute_ps(a, 0xb1); }
+RUNG_INLINE vf vf_load_twice(const float *p) {
+  const __m512i order = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+  return _mm512_permutexvar_ps(order, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+}
 #elif defined(RUNG_CPU_SIMD_AVX2_H)
 RUNG_INLINE vm vm_not(vm a) { return _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-1))); }
 RUNG_INLINE vf vf_swap_pairs(vf a) { return _mm256_permute_ps(a, 0xb1); }
+RUNG_INLINE vf vf_load_twice(const float *p) {
+  const __m256i order = _mm256_set_epi32(3, 3, 2, 2, 1, 1, 0, 0);
+  return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), order);
+}
 #elif defined(RUNG_CPU_SIMD_NEON_H)
 RUNG_INLINE vm vm_not(vm a) { return vmvnq_u32(a); }
 RUNG_INLINE vf vf_swap_pairs(vf a) { return vrev64q_f32(a); }
+RUNG_INLINE vf vf_load_twice(const float *p) {
+  const float32x2_t v = vld1_f32(p);
+  return vcombine_f32(vdup_lane_f32(v, 0), vdup_lane_f32(v, 1));
+}
 #else
 RUNG_INLINE vm vm_not(vm a) { return ~a; }
 /* Lanes 0 and 1 exchanged, 2 and 3, and so on. */
 RUNG_INLINE vf vf_swap_pairs(vf a) { return (vf){a[1], a[0], a[3], a[2]}; }
+/* VF / 2 numbers, each in two lanes. */
+RUNG_INLINE vf vf_load_twice(const float *p) { return (vf){p[0], p[0], p[1], p[1]}; }
 #endif
 
 /* p * 2^n for whole n in [-150, 128] and p in [1/2, 2]. Two factors, each a normal number: n / 2 rounded down and the

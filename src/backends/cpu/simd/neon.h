@@ -16,6 +16,7 @@ typedef uint32x4_t vm;
 RUNG_INLINE vf vf_zero(void) { return vdupq_n_f32(0); }
 RUNG_INLINE vf vf_set1(float x) { return vdupq_n_f32(x); }
 RUNG_INLINE vf vf_load(const float *p) { return vld1q_f32(p); }
+RUNG_INLINE vf vf_load_any(const uint8_t *p) { return vreinterpretq_f32_u8(vld1q_u8(p)); }
 RUNG_INLINE void vf_store(float *p, vf v) { vst1q_f32(p, v); }
 RUNG_INLINE vm vm_first(int64_t n) {
   static const uint32_t lane[4] = {0, 1, 2, 3};

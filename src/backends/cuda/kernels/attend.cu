@@ -4,7 +4,7 @@
 //
 // A block has one row and one key/value head. Its warps take keys in turn, four at a time; a lane has the same part of
 // the head's numbers of each. Sums of warps meet in shared memory. With SPLITS > 1 a cluster of blocks shares a row's
-// keys, and the first block reads the others' sums.
+// keys (up to `alone` keys the first has all), and each block reads the others' sums. CLUSTER: blocks of attend_split.
 struct attend_params {
   kv_state kv;
   operand q, y; // [rows, heads, dim]
@@ -12,7 +12,7 @@ struct attend_params {
   refusal *refused;
   i64 rows, sequences, window;
   float scale, soft_cap;
-  i32 offsets_type, slot_type, past_type, pad;
+  i32 offsets_type, slot_type, past_type, alone;
 };
 #define WARPS 4
 #define KEY_PART ((KEY_DIM + 31) / 32)
@@ -155,7 +155,8 @@ template <int SPLITS> __device__ __forceinline__ void attend_row(const attend_pa
            slot < 0 || slot >= p.kv.slots ? p.kv.slots : p.kv.capacity);
   i64 first = p.window && position >= p.window ? position - p.window + 1 : 0, end = fits ? position + 1 : first;
   if (SPLITS > 1) { // whole blocks of 64 keys
-    const i64 base = first / 64, count = (end - 1) / 64 - base + 1, each = end > first ? (count + SPLITS - 1) / SPLITS : 0;
+    const i64 base = first / 64, count = (end - 1) / 64 - base + 1;
+    const i64 each = end <= first ? 0 : count * 64 <= p.alone ? count : (count + SPLITS - 1) / SPLITS;
     const i64 from = (base + split * each) * 64, to = from + each * 64;
     first = from > first ? from : first;
     end = to < end ? to : end;
@@ -231,10 +232,13 @@ template <int SPLITS> __device__ __forceinline__ void attend_row(const attend_pa
 #endif
 }
 
+#ifndef CLUSTER
+#define CLUSTER 8
+#endif
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attend(const __grid_constant__ attend_params p) { attend_row<1>(p, 0); }
 #if __CUDA_ARCH__ >= 900
-extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(32 * WARPS) attend_split(const __grid_constant__ attend_params p) {
-  attend_row<8>(p, blockIdx.x % 8);
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS) attend_split(const __grid_constant__ attend_params p) {
+  attend_row<CLUSTER>(p, blockIdx.x % CLUSTER);
 }
 #else
 extern "C" __global__ void attend_split(const __grid_constant__ attend_params p) {}

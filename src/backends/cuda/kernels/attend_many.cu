@@ -11,7 +11,7 @@ struct attend_params {
   refusal *refused;
   i64 rows, sequences, window;
   float scale, soft_cap;
-  i32 offsets_type, slot_type, past_type, pad;
+  i32 offsets_type, slot_type, past_type, alone;
 };
 #define ROWS 64
 #define KEYS 64

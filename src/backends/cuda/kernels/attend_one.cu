@@ -3,7 +3,7 @@
 // stand the defines of attend.cu and of the rope (DIMS, HALF, MAGNITUDE, turns), and NARROW: queries and weights of keys
 // may be rounded to f16; else they are cut in two halves, which stand in the upper and lower rows of the products.
 //
-// A block has a key/value head and a share of its keys, in steps of 16. Products m16n8k16 have the query heads as rows.
+// SPLITS blocks share the keys of a key/value head, in steps of 16; up to `alone` keys one block has all of them. Products m16n8k16 have the query heads as rows.
 // A lane reads 16 bytes of neighbouring numbers of a key and a value, in an order of its own, which is that of the
 // queries and results too. Old keys are not waited for: earlier runs wrote them. The new one comes in by itself at the
 // end, like one more warp's share.
@@ -18,11 +18,12 @@ struct attend_one_params {
   u32 *counter;   // [heads of keys], 0 between launches
   i64 window;
   float scale, soft_cap;
-  i32 q_type, k_type, v_type, y_type, slot_type, past_type, factor_type, pad;
+  i32 q_type, k_type, v_type, y_type, slot_type, past_type, factor_type, alone;
 };
 #define WARPS 4
+#ifndef SPLITS
 #define SPLITS 16
-#define ALONE 16 // steps that are not worth a second block
+#endif
 #define KEY_WORDS (KEY_DIM / 32)
 #define VALUE_WORDS (VALUE_DIM / 64)
 #define VALUE_TILES (VALUE_DIM / 8)
@@ -301,7 +302,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   }
   const i64 low = p.window && position >= p.window ? position - p.window + 1 : 0, base = low / 16;
   const i64 steps = position > low ? (position - 1) / 16 - base + 1 : 0;
-  const int splits = steps <= ALONE ? 1 : SPLITS;
+  const int splits = steps <= p.alone / 16 ? 1 : SPLITS;
   if (split >= splits) {
     WAIT();
     return;

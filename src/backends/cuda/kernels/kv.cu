@@ -48,6 +48,40 @@ extern "C" __global__ void rope(const __grid_constant__ rope_params p) {
 }
 #endif
 
+// ---- rotate: a thread turns one pair or moves one channel that stays. c and s have x's rank and the strides they broadcast with.
+struct rotate_params {
+  operand x, y, c, s;
+  i64 rows, pairs;
+  i32 half, channel;
+};
+extern "C" __global__ void rotate(const __grid_constant__ rotate_params p) {
+  GO();
+  WAIT();
+  const int last = p.x.rank - 1;
+  const i64 units = p.x.extent[last] - p.pairs, n = p.rows * units;
+  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+    i64 rest = i / units, x = 0, y = 0, c = 0, s = 0;
+    const i64 u = i - rest * units;
+    for (int a = last - 1; a >= 0; a--) {
+      const i64 at = rest % p.x.extent[a];
+      rest /= p.x.extent[a];
+      x += at * p.x.stride[a], y += at * p.y.stride[a], c += at * p.c.stride[a], s += at * p.s.stride[a];
+    }
+    if (u >= p.pairs) {
+      const i64 d = u + p.pairs;
+      store_float(p.y.base, p.y.type, y + d * p.y.stride[last], load_float(p.x.base, p.x.type, x + d * p.x.stride[last]));
+      continue;
+    }
+    const i64 d0 = p.half ? u : 2 * u, d1 = p.half ? u + p.pairs : 2 * u + 1, k0 = p.channel ? d0 : u, k1 = p.channel ? d1 : u;
+    const float a = load_float(p.x.base, p.x.type, x + d0 * p.x.stride[last]);
+    const float b = load_float(p.x.base, p.x.type, x + d1 * p.x.stride[last]);
+    const float c0 = load_float(p.c.base, p.c.type, c + k0 * p.c.stride[last]), c1 = load_float(p.c.base, p.c.type, c + k1 * p.c.stride[last]);
+    const float s0 = load_float(p.s.base, p.s.type, s + k0 * p.s.stride[last]), s1 = load_float(p.s.base, p.s.type, s + k1 * p.s.stride[last]);
+    store_float(p.y.base, p.y.type, y + d0 * p.y.stride[last], a * c0 - b * s0);
+    store_float(p.y.base, p.y.type, y + d1 * p.y.stride[last], b * c1 + a * s1);
+  }
+}
+
 // ---- append
 struct append_params {
   kv_state kv;
