@@ -15,6 +15,7 @@
 #define RUNG_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define RUNG_UNUSED __attribute__((unused))
 #define RUNG_RESTRICT __restrict__
+#define RUNG_FETCH_SECOND(p) __builtin_prefetch(p, 0, 2) /* into the second cache */
 #else
 #define RUNG_PRINTF(text, first)
 #define RUNG_INLINE static inline
@@ -23,6 +24,7 @@
 #define RUNG_UNLIKELY(x) (x)
 #define RUNG_UNUSED
 #define RUNG_RESTRICT
+#define RUNG_FETCH_SECOND(p) ((void)(p))
 #endif
 /* Leaves the function with the status of a failed call: the only control-flow macro of the project. */
 #define RUNG_TRY(call)                              \

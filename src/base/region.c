@@ -57,7 +57,10 @@ static bool wants_huge(rung_memory_class class_) {
 }
 
 /* Keys and values grow page by page, and only what is committed as a whole becomes a large page: none is taken ahead. */
-static bool gains_by_huge(rung_memory_class class_) { return wants_huge(class_) || class_ == RUNG_MEMORY_state; }
+static bool gains_by_huge(rung_memory_class class_) {
+  return wants_huge(class_) || class_ == RUNG_MEMORY_state || class_ == RUNG_MEMORY_activations ||
+         class_ == RUNG_MEMORY_scratch;
+}
 
 static size_t whole_pages(const rung_host *host, size_t bytes) {
   const size_t page = rung_host_page(host);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Fusing. epilogues: a product with the elementwise ops (and quantize_rows, cast) that follow it. regions: runs of row-local
+ * Fusing. epilogues: a product or convolution with the elementwise ops (and quantize_rows, cast) that follow it. regions: runs of row-local
  * ops (norm, activation, gating, residual, quantise) over the same rows. Both become a `fused` node whose body means
  * what the ops meant; the target says which of them it has a kernel for. Extents never decide.
  *
@@ -17,7 +17,7 @@
 /* ---- groups */
 
 static bool is_root(const rung_node *node) {
-  return node->op == &rung_op_matmul || node->op == &rung_op_grouped_matmul;
+  return node->op == &rung_op_matmul || node->op == &rung_op_grouped_matmul || node->op == &rung_op_conv;
 }
 
 /* Readers of a state stay where they are: a later place may be behind a write. */

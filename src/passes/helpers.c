@@ -100,6 +100,23 @@ static void take_dim(const rung_dims *dims, rung_dim d, int64_t *dim) {
   if (d.id && d.id < dims->count) rung_dims_is_constant(dims, d, &dim[d.id]);
 }
 
+uint8_t rung_origin_of(const rung_graph *g, const rung_node *node, const uint8_t *origin) {
+  if (node->op == &rung_op_weight) return RUNG_FROM_WEIGHTS;
+  if (node->op == &rung_op_constant) return RUNG_FROM_CONSTANTS;
+  if (!rung_node_is_pure(node) || node->op == &rung_op_form || node->results != 1 || !node->op->reference)
+    return RUNG_FROM_ELSEWHERE;
+  if (!rung_attrs_are_fixed(g->dims, node) ||
+      !rung_type_is_fixed(g->dims, rung_graph_value_type(g, node->first_value), NULL))
+    return RUNG_FROM_ELSEWHERE;
+  uint8_t most = RUNG_FROM_CONSTANTS;
+  for (uint32_t k = 0; k < node->n_in; k++) {
+    const uint8_t in = origin[node->in[k]];
+    if (in == RUNG_FROM_ELSEWHERE) return RUNG_FROM_ELSEWHERE;
+    if (in > most) most = in;
+  }
+  return most;
+}
+
 void rung_attrs_take_dims(const rung_dims *dims, const rung_node *node, int64_t *dim) {
   for (const rung_attr *attr = node->op->attrs; attr && attr->name; attr++) {
     const void *value = rung_attr_get(attr, node->attrs);

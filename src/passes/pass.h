@@ -38,7 +38,7 @@ typedef struct rung_pass_row {
 } rung_pass_row;
 
 /* Part of the keys of stored compiles: raise it with every change that makes another graph out of the same one. */
-enum { RUNG_PASSES_REVISION = 3 };
+enum { RUNG_PASSES_REVISION = 4 };
 
 /* All passes in order over a copy of `graph`; the verifier runs after each. The result is the caller's. */
 rung_status rung_pipeline_run(rung_pass_env *env, const rung_graph *graph, rung_graph **out_graph);
@@ -65,6 +65,10 @@ bool rung_attrs_are_fixed(const rung_dims *dims, const rung_node *node);
 /* Symbols in the extents of a type and in a node's attributes, one bit each. */
 uint64_t rung_type_symbols(const rung_dims *dims, const rung_value_type *type);
 uint64_t rung_attrs_symbols(const rung_dims *dims, const rung_node *node);
+/* Where a value comes from: of weights and constants alone if a pure op with fixed extents makes it from such values.
+ * `origin` has that of the node's operands, by value. */
+enum { RUNG_FROM_ELSEWHERE, RUNG_FROM_CONSTANTS, RUNG_FROM_WEIGHTS };
+uint8_t rung_origin_of(const rung_graph *graph, const rung_node *node, const uint8_t *origin);
 /* Values of the fixed dimensions that attributes name go to dim[id], which has room for `dims->count`. */
 void rung_attrs_take_dims(const rung_dims *dims, const rung_node *node, int64_t *dim);
 /* A row-major operand of a fixed type at `base`; `shape` has room for twice the rank. False for open extents, states

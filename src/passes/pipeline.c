@@ -9,25 +9,28 @@
 static bool want_fold(const rung_compile_options *o) { return o->fold; }
 static bool want_merge(const rung_compile_options *o) { return o->merge; }
 static bool want_fuse(const rung_compile_options *o) { return o->fuse; }
+static bool want_affine(const rung_compile_options *o) { return o->fold && o->fuse; }
 static bool want_narrow(const rung_compile_options *o) { return o->precision == RUNG_PRECISION_BF16; }
 static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_QUANT_FAST; }
 
 /* PASS(function, name, when it is wanted: NULL for always). What a pass leaves over the next `dead` removes; weights
  * whose forms are used instead, and what fusing left over, the last one. */
-#define RUNG_PASSES(PASS)                     \
-  PASS(fold, fold, want_fold)                 \
-  PASS(common, common, want_fold)             \
-  PASS(dead, dead, want_fold)                 \
-  PASS(patterns, patterns, want_fuse)         \
-  PASS(precision, precision, want_narrow)     \
-  PASS(weights_only, weights_only, want_fold) \
-  PASS(dead, dead_forms, want_fold)           \
-  PASS(merge, merge, want_merge)              \
-  PASS(quantize, quantize, want_fast)         \
-  PASS(forms, forms, NULL)                    \
-  PASS(epilogues, epilogues, want_fuse)       \
-  PASS(regions, regions, want_fuse)           \
-  PASS(legalise, legalise, NULL)              \
+#define RUNG_PASSES(PASS)                             \
+  PASS(integer_products, integer_products, want_fuse) \
+  PASS(affine, affine, want_affine)                   \
+  PASS(fold, fold, want_fold)                         \
+  PASS(common, common, want_fold)                     \
+  PASS(dead, dead, want_fold)                         \
+  PASS(patterns, patterns, want_fuse)                 \
+  PASS(precision, precision, want_narrow)             \
+  PASS(weights_only, weights_only, want_fold)         \
+  PASS(dead, dead_forms, want_fold)                   \
+  PASS(merge, merge, want_merge)                      \
+  PASS(quantize, quantize, want_fast)                 \
+  PASS(forms, forms, NULL)                            \
+  PASS(epilogues, epilogues, want_fuse)               \
+  PASS(regions, regions, want_fuse)                   \
+  PASS(legalise, legalise, NULL)                      \
   PASS(dead, dead_last, NULL)
 
 #define PASS(function, name, wanted) \

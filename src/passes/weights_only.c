@@ -17,8 +17,6 @@ enum { MAX_NODES = RUNG_FORM_BODY_NODES, MAX_SOURCES = 128 };
 /* A sub-graph that makes much of little (an outer product) is cheaper to run than to keep. */
 enum { GROWTH = 4, GROWTH_FROM = 16 << 20 };
 
-enum { ELSEWHERE, CONSTANT, WEIGHTS }; /* where a value comes from */
-
 typedef struct deriver {
   rung_pass_env *env;
   rung_rewrite rw;
@@ -30,24 +28,6 @@ typedef struct deriver {
 
 /* ---- which values */
 
-static uint8_t origin_of(const deriver *d, const rung_node *node) {
-  const rung_graph *g = d->rw.from;
-  if (node->op == &rung_op_weight) return WEIGHTS;
-  if (node->op == &rung_op_constant) return CONSTANT;
-  if (!rung_node_is_pure(node) || node->op == &rung_op_form || node->results != 1 || !node->op->reference)
-    return ELSEWHERE;
-  if (!rung_attrs_are_fixed(g->dims, node) ||
-      !rung_type_is_fixed(g->dims, rung_graph_value_type(g, node->first_value), NULL))
-    return ELSEWHERE;
-  uint8_t most = CONSTANT;
-  for (uint32_t k = 0; k < node->n_in; k++) {
-    const uint8_t in = d->origin[node->in[k]];
-    if (in == ELSEWHERE) return ELSEWHERE;
-    if (in > most) most = in;
-  }
-  return most;
-}
-
 static bool is_view(const rung_node *node) { return (node->op->flags & RUNG_OP_VIEW) && node->n_in; }
 
 /* Can operand 1 of the matmul be packed, turned or as it is? */
@@ -57,7 +37,8 @@ static bool packs(const deriver *d, const rung_node *node, bool *out_turn) {
   const rung_value_type *b = rung_graph_value_type(g, node->in[1]);
   const rung_layout *layout = rung_pass_layout(d->env, b);
   *out_turn = !((const rung_matmul_attrs *)node->attrs)->transpose_b;
-  if (d->origin[node->in[1]] != WEIGHTS || !layout || (*out_turn && rung_type_is_block(b->type))) return false;
+  if (d->origin[node->in[1]] != RUNG_FROM_WEIGHTS || !layout || (*out_turn && rung_type_is_block(b->type)))
+    return false;
   char why[160];
   rung_matmul_attrs attrs = *(const rung_matmul_attrs *)node->attrs;
   attrs.transpose_b = true;
@@ -70,21 +51,21 @@ static void want(deriver *d, uint32_t value) {
   const rung_graph *g = d->rw.from;
   while (is_view(rung_graph_producer(g, value))) value = rung_graph_producer(g, value)->in[0];
   const rung_op *op = rung_graph_producer(g, value)->op;
-  if (d->origin[value] == WEIGHTS && op != &rung_op_weight) d->root[value] = true;
+  if (d->origin[value] == RUNG_FROM_WEIGHTS && op != &rung_op_weight) d->root[value] = true;
 }
 
 static void find_roots(deriver *d) {
   const rung_graph *g = d->rw.from;
   for (uint32_t i = 0; i < g->nodes; i++) {
     const rung_node *node = &g->node[i];
-    for (uint32_t r = 0; r < node->results; r++) d->origin[node->first_value + r] = origin_of(d, node);
+    for (uint32_t r = 0; r < node->results; r++) d->origin[node->first_value + r] = rung_origin_of(g, node, d->origin);
   }
   for (uint32_t i = 0; i < g->nodes; i++) {
     const rung_node *node = &g->node[i];
     bool turn;
-    if (node->results && d->origin[node->first_value] != ELSEWHERE) continue; /* part of a sub-graph itself */
+    if (node->results && d->origin[node->first_value] != RUNG_FROM_ELSEWHERE) continue; /* part of a sub-graph itself */
     for (uint32_t k = 0; k < node->n_in; k++) {
-      if (d->origin[node->in[k]] != WEIGHTS) continue;
+      if (d->origin[node->in[k]] != RUNG_FROM_WEIGHTS) continue;
       if (k != 1 || !packs(d, node, &turn)) {
         want(d, node->in[k]);
       } else if (!turn && rung_graph_producer(g, node->in[k])->op != &rung_op_weight) {
@@ -93,7 +74,7 @@ static void find_roots(deriver *d) {
     }
   }
   for (uint32_t i = 0; i < g->outputs; i++)
-    if (d->origin[g->output[i].value] == WEIGHTS) want(d, g->output[i].value);
+    if (d->origin[g->output[i].value] == RUNG_FROM_WEIGHTS) want(d, g->output[i].value);
 }
 
 /* ---- bodies */

@@ -237,8 +237,8 @@ static rung_status run_pass(rung_host *host, const rung_target *target, const ch
 
 /* Passes in the pipeline's order, each on what the one before made. */
 static void test_each_pass(void) {
-  static const char *const passes[] = {"fold",  "common", "dead",      "patterns", "weights_only",
-                                       "merge", "forms",  "epilogues", "regions",  "legalise"};
+  static const char *const passes[] = {"integer_products", "affine", "fold",  "common",    "dead",    "patterns",
+                                       "weights_only",     "merge",  "forms", "epilogues", "regions", "legalise"};
   rung_host *host;
   rung_error error = {RUNG_OK, ""};
   CHECK_OK(rung_host_create(NULL, &error, &host));

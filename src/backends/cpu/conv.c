@@ -122,7 +122,7 @@ typedef struct work {
   rung_conv_phase phase;
   const uint8_t *x, *w; /* of the picture and group */
   uint8_t *y;
-  int64_t group, row0, rows, block0, blocks;
+  int64_t picture, group, row0, rows, block0, blocks;
   int64_t p0, n;       /* places */
   bool lies;           /* w */
   const float *direct; /* x as rows of k, NULL: gathered */
@@ -201,6 +201,8 @@ static void run_block(const work *w, int64_t block, int64_t k0, int64_t count, i
     if (w->direct && !whole) tile.b = w->gathered;
     run_tile(w, &tile, first - w->row0, column);
   }
+  if (w->s->fused && k0 + count >= w->phase.k)
+    rung_conv_finish(w->s, w->picture, w->group * w->s->results + first, tile.rows, w->p0, w->n);
 }
 
 /* Results held back: to their type, and to the places of the phase. */
@@ -260,16 +262,15 @@ static void run_few(const work *w, float *space) {
     float *out = (float *)w->y + first * n;
     for (int64_t r = 0; r < rows; r++) bias[r] = 0;
     bias_of(w, first, rows, bias);
-    if (w->lies && w->s->w_result == k) {
-      w->kernel->few(w->w + first * k * (int64_t)sizeof(float), rows, by_place, n, k, bias, out, n);
-      continue;
-    }
-    for (int64_t r = 0; r < rows; r++) {
+    const bool together = w->lies && w->s->w_result == k;
+    if (together) w->kernel->few(w->w + first * k * (int64_t)sizeof(float), rows, by_place, n, k, bias, out, n);
+    for (int64_t r = 0; r < rows && !together; r++) {
       if (!w->lies) rung_conv_weights(w->s, &w->phase, w->w, first + r, 0, k, row);
       const uint8_t *at = w->w + (first + r) * w->s->w_result * (int64_t)sizeof(float);
       const uint8_t *weights = w->lies ? at : (const uint8_t *)row;
       w->kernel->few(weights, 1, by_place, n, k, bias + r, out + r * n, n);
     }
+    if (w->s->fused) rung_conv_finish(w->s, w->picture, w->group * w->s->results + first, rows, 0, n);
   }
 }
 
@@ -280,6 +281,9 @@ rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_con
   rung_conv_long_lines(&s);
   if (!s.batch || !s.places || !s.results) return RUNG_OK;
   float *scratch = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
+  rung_conv_view view;
+  if (s.fused) rung_conv_view_make(&s, &view);
+  s.view = &view;
   if (rung_conv_run_padded(&s, kernel, task, scratch)) return RUNG_OK;
   const division d = divide(&s, kernel);
   work w = {.s = &s, .kernel = kernel, .d = &d, .lies = weights_lie(&s)};
@@ -288,7 +292,7 @@ rung_status rung_conv_run(const rung_args *args, bool transposed, const rung_con
   rung_conv_phase_at(&s, task % d.phases, &w.phase);
   task /= d.phases;
   w.group = task % s.groups;
-  const int64_t picture = task / s.groups;
+  const int64_t picture = w.picture = task / s.groups;
   w.p0 = chunk * d.step;
   if (w.p0 >= w.phase.places) return RUNG_OK;
   w.n = rung_conv_min(d.step, w.phase.places - w.p0);

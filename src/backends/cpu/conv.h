@@ -52,7 +52,18 @@ typedef struct rung_conv_kernel {
   void (*most)(const float *const *x, int64_t taps, float *out, int64_t n);
 } rung_conv_kernel;
 
-/* Of conv and of conv_transpose. */
+/* What a fused step prepares: the operands that the convolution reads, and what follows it (conv_strip.c). */
+typedef struct rung_conv_prepared {
+  uint32_t in[3], n_in;       /* x, w, bias: operands of the step */
+  bool reads[RUNG_KERNEL_IN]; /* by operand: does the strip read it? */
+  const void *attrs;          /* of the convolution */
+  rung_cpu_strip strip;
+} rung_conv_prepared;
+bool rung_conv_fits_fused(const rung_match *match, char *why);
+rung_dim rung_conv_scratch_fused(rung_dims *dims, const rung_match *match, const rung_dim *role);
+rung_status rung_conv_prepare(const rung_cpu_prepare *in, const void **out_prepared);
+
+/* Of conv and of conv_transpose, alone or fused. */
 bool rung_conv_fits(const rung_match *match, char *why);
 rung_dim rung_conv_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role);
 int64_t rung_conv_tasks(const rung_args *args, bool transposed, const rung_conv_kernel *kernel);

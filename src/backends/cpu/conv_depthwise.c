@@ -123,30 +123,42 @@ typedef struct band {
   float *counts;              /* of a mean's window, by column */
   float *rows;                /* copied, one slot for each kernel row */
   int64_t slot, copy, copies; /* floats of a slot and of a copy */
+  int64_t lo[TAPS], hi[TAPS]; /* by copy: what of it comes from x; the rest stays `outside` */
   int64_t held[TAPS];         /* row of x that a slot has, -1 for none */
 } band;
+
+/* What stands around copied rows is the same for all of them, and written once. */
+static void begin_rows(band *b) {
+  const rung_conv_axis *a = &b->s->axis[2];
+  for (int64_t c = 0; c < b->copies; c++) {
+    const int64_t off = c * a->dilation - a->before, n = b->copies == 1 ? b->copy - SLACK : a->out;
+    const int64_t lo = off < 0 ? (-off + a->stride - 1) / a->stride : 0;
+    const int64_t hi = a->in > off ? (a->in - off - 1) / a->stride + 1 : 0;
+    b->lo[c] = rung_conv_min(lo, n);
+    b->hi[c] = rung_conv_max(b->lo[c], rung_conv_min(hi, n));
+    for (int64_t k = 0; k < b->s->axis[1].kernel; k++) {
+      float *out = b->rows + k * b->slot + c * b->copy;
+      for (int64_t i = 0; i < b->lo[c]; i++) out[i] = b->outside;
+      for (int64_t i = b->hi[c]; i < b->copy; i++) out[i] = b->outside;
+    }
+  }
+}
 
 static void copy_row(const band *b, int64_t row, float *out) {
   const rung_conv_axis *a = &b->s->axis[2];
   const float *x = b->x + row * b->s->axis[1].x_step;
   for (int64_t c = 0; c < b->copies; c++, out += b->copy) {
-    const int64_t off = c * a->dilation - a->before, n = b->copies == 1 ? b->copy - SLACK : a->out;
-    int64_t lo = off < 0 ? (-off + a->stride - 1) / a->stride : 0;
-    int64_t hi = a->in > off ? (a->in - off - 1) / a->stride + 1 : 0;
-    lo = rung_conv_min(lo, n);
-    hi = rung_conv_max(lo, rung_conv_min(hi, n));
-    for (int64_t i = 0; i < lo; i++) out[i] = b->outside;
-    if (hi > lo)
-      rung_conv_load(RUNG_TYPE_F32, (const uint8_t *)(x + (lo * a->stride + off) * a->x_step), a->stride * a->x_step,
-                     hi - lo, out + lo);
-    for (int64_t i = hi; i < b->copy; i++) out[i] = b->outside;
+    const int64_t lo = b->lo[c], n = b->hi[c] - lo, at = lo * a->stride + c * a->dilation - a->before;
+    if (n) rung_conv_load(RUNG_TYPE_F32, (const uint8_t *)(x + at * a->x_step), a->stride * a->x_step, n, out + lo);
   }
 }
 
-/* The rows that a row of results needs and where each tap reads; gives the number of taps. */
-static int64_t find_taps(band *b, int64_t place, const float **out_x, int64_t *out_tap) {
+/* The rows that a row of results needs and where each tap reads; gives the number of taps, and the first of them: those
+ * outside of x are left out, at either end. */
+static int64_t find_taps(band *b, int64_t place, const float **out_x, int64_t *out_first) {
   const rung_conv_axis *v = &b->s->axis[1], *h = &b->s->axis[2];
   int64_t n = 0;
+  *out_first = 0;
   for (int64_t k = 0; k < v->kernel; k++) {
     const int64_t row = place * v->stride + k * v->dilation - v->before;
     if (row < 0 || row >= v->in) continue;
@@ -154,10 +166,8 @@ static int64_t find_taps(band *b, int64_t place, const float **out_x, int64_t *o
     float *at = b->rows + slot * b->slot;
     if (b->held[slot] != row) copy_row(b, row, at);
     b->held[slot] = row;
-    for (int64_t i = 0; i < h->kernel; i++, n++) {
-      out_x[n] = b->copies == 1 ? at + i * h->dilation : at + i * b->copy;
-      out_tap[n] = k * h->kernel + i;
-    }
+    if (!n) *out_first = k * h->kernel;
+    for (int64_t i = 0; i < h->kernel; i++) out_x[n++] = b->copies == 1 ? at + i * h->dilation : at + i * b->copy;
   }
   return n;
 }
@@ -172,34 +182,45 @@ static int64_t counted(const rung_conv_axis *a, int64_t place, bool padding) {
   return n;
 }
 
-/* A row of results of channel `picture`, from its taps. */
+/* A row of results of channel `picture`, from its taps; `w`: the channel's weights, TAPS of each result, from the first
+ * tap on. */
 static void run_row(const band *b, const rung_conv_kernel *kernel, int64_t picture, int64_t row, int64_t taps,
-                    const float *const *x, const int64_t *tap) {
+                    const float *const *x, const float *w) {
   const rung_conv_shape *s = b->s;
   const rung_conv_axis *v = &s->axis[1], *h = &s->axis[2];
-  float w[TAPS];
   float *y = (float *)s->y->base + picture * s->results * s->places + row * h->out;
   if (b->window == RUNG_CONV_LARGEST) {
     kernel->most(x, taps, y, h->out);
     return;
   }
   if (b->window == RUNG_CONV_MEAN) {
-    for (int64_t t = 0; t < taps; t++) w[t] = 1;
     kernel->taps(w, x, taps, 0, y, h->out);
     const float rows = (float)counted(v, row, s->count_pad);
     for (int64_t i = 0; i < h->out; i++) y[i] /= rows * b->counts[i];
     return;
   }
-  for (int64_t r = 0; r < s->results; r++, y += s->places) {
+  for (int64_t r = 0; r < s->results; r++, y += s->places, w += TAPS) {
     const int64_t o = picture % s->groups * s->results + r;
-    const int64_t size = sizeof(float);
     float bias = 0;
-    for (int64_t t = 0; t < taps; t++) {
-      const int64_t at = o * s->w_result + tap[t] / h->kernel * v->w_step + tap[t] % h->kernel * h->w_step;
-      memcpy(&w[t], s->w->base + at * size, sizeof w[t]);
-    }
-    if (s->bias) memcpy(&bias, s->bias->base + o * s->bias->stride[0] * size, sizeof bias);
+    if (s->bias) memcpy(&bias, s->bias->base + o * s->bias->stride[0] * (int64_t)sizeof bias, sizeof bias);
     kernel->taps(w, x, taps, bias, y, h->out);
+  }
+}
+
+/* The weights of a channel, in the order of taps; ones for a mean. */
+static void fill_weights(const band *b, int64_t channel, float *w) {
+  const rung_conv_axis *v = &b->s->axis[1], *h = &b->s->axis[2];
+  if (b->window == RUNG_CONV_LARGEST) return;
+  const int64_t results = b->window == RUNG_CONV_MEAN ? 1 : b->s->results;
+  for (int64_t r = 0; r < results; r++, w += TAPS) {
+    const int64_t first = (channel * results + r) * b->s->w_result;
+    int64_t t = 0;
+    for (int64_t k = 0; k < v->kernel; k++)
+      for (int64_t i = 0; i < h->kernel; i++, t++) {
+        w[t] = 1;
+        if (b->window == RUNG_CONV_WEIGHTED)
+          memcpy(&w[t], b->s->w->base + (first + k * v->w_step + i * h->w_step) * (int64_t)sizeof *w, sizeof *w);
+      }
   }
 }
 
@@ -207,12 +228,15 @@ static void run_unit(band *b, const rung_conv_kernel *kernel, const division *d,
   const rung_conv_shape *s = b->s;
   const int64_t picture = unit / d->bands, part = unit % d->bands, height = s->axis[1].out;
   const float *x[TAPS];
-  int64_t tap[TAPS];
+  float w[MOST_RESULTS * TAPS];
+  fill_weights(b, picture % s->groups, w);
   b->x = (const float *)s->x->base + picture / s->groups * s->x->stride[0] + picture % s->groups * s->x_channel;
   for (int64_t i = 0; i < s->axis[1].kernel; i++) b->held[i] = -1;
-  for (int64_t row = height * part / d->bands; row < height * (part + 1) / d->bands; row++) {
-    const int64_t taps = find_taps(b, row, x, tap);
-    run_row(b, kernel, picture, row, taps, x, tap);
+  const int64_t first = height * part / d->bands, end = height * (part + 1) / d->bands;
+  for (int64_t row = first; row < end; row++) {
+    int64_t tap;
+    const int64_t taps = find_taps(b, row, x, &tap);
+    run_row(b, kernel, picture, row, taps, x, w + tap);
   }
 }
 
@@ -229,6 +253,7 @@ rung_status rung_conv_run_depthwise(const rung_args *args, rung_conv_window wind
   b.slot = b.copy * b.copies;
   b.counts = (float *)((uint8_t *)args->scratch + (size_t)thread * args->scratch_stride);
   b.rows = b.counts + b.copy;
+  begin_rows(&b);
   for (int64_t i = 0; i < h->out && window == RUNG_CONV_MEAN; i++) b.counts[i] = (float)counted(h, i, s.count_pad);
   for (int64_t unit = d.units * task / d.tasks; unit < d.units * (task + 1) / d.tasks; unit++)
     run_unit(&b, kernel, &d, unit);

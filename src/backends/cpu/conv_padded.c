@@ -28,6 +28,8 @@ enum {
   GAP = 16,          /* floats between rows of weights */
   DEPTH = 16384,     /* most k of a chunk */
   WEIGHTS = 1 << 20, /* most floats of weights that are copied for one */
+  LINE = 256,        /* columns of tiles, of all turns, that go to y together */
+  FINISH = 32768,    /* results that are finished at once, from the second cache */
   SLACK = RUNG_CONV_COLUMNS + 16,
   GRAIN = 100000
 };
@@ -119,7 +121,7 @@ rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, cons
   const rung_dim weights =
       rung_dims_combine(dims, RUNG_DIM_MIN, rung_dims_mul(dims, row, role[1]), rung_dims_constant(dims, WEIGHTS));
   const rung_dim offsets = rung_dims_combine(dims, RUNG_DIM_MIN, depth, rung_dims_constant(dims, DEPTH));
-  const int64_t rest = FLOATS + SLACK + TURNS * RUNG_CONV_ROWS * RUNG_CONV_COLUMNS;
+  const int64_t rest = FLOATS + SLACK + RUNG_CONV_ROWS * LINE;
   const rung_dim beside = rung_dims_add(dims, rung_dims_add(dims, weights, offsets), role[1]);
   return rung_dims_mul(dims, rung_dims_add(dims, beside, rung_dims_constant(dims, rest)),
                        rung_dims_constant(dims, sizeof(float)));
@@ -143,11 +145,13 @@ typedef struct work {
   const uint8_t *x, *w;
   const float *bias; /* of the group, NULL without */
   float *y;
+  int64_t picture, group;
   int64_t row0, rows;     /* places along axis 1 */
   int64_t plane, sheet;   /* floats of a copy of a channel, and of all of them */
   int64_t block0, block1; /* of results */
   int64_t c0, channels;   /* the chunk */
   float *copy, *weights, *tiles;
+  int64_t tile_row; /* columns of a group of tiles */
   int32_t *offset;
   rung_conv_phase phase[PHASES];
   int64_t k_begin[PHASES], a_begin[PHASES]; /* where a phase's offsets and weights begin */
@@ -229,26 +233,24 @@ static int find_runs(const work *w, const rung_conv_line *v, int64_t at, int64_t
   return n;
 }
 
-/* Results of one row between tiles and y: `turns` tiles in turn. `back`: from y. */
-static void move_run(const work *w, float *tile, float *y, const run *r, bool back) {
-  const int64_t turns = w->p->h.phases, size = RUNG_CONV_ROWS * RUNG_CONV_COLUMNS, width = w->s->axis[2].out;
-  float *t = tile + r->at;
+/* n results of one row between tiles and where they lie: one of `turns` tiles after another. `back`: into the tiles.
+ * `room`: places up to the end of the row, whose last ones may have no neighbour. */
+static void move_run(const work *w, float *t, float *to, int64_t n, int64_t room, bool back) {
+  const int64_t turns = w->p->h.phases, size = RUNG_CONV_ROWS * w->tile_row;
   if (turns == 1) {
-    memcpy(back ? t : y + r->to, back ? y + r->to : t, (size_t)r->n * sizeof *t);
+    memcpy(back ? t : to, back ? to : t, (size_t)n * sizeof *t);
     return;
   }
-  float *to = y + r->to;
-  const int64_t room = width - r->to % width; /* the last places of a row may have no neighbour */
-  if (turns == 2 && 2 * r->n <= room && !back) {
+  if (turns == 2 && 2 * n <= room && !back) {
     const float *u = t + size;
-    for (int64_t i = 0; i < r->n; i++) {
+    for (int64_t i = 0; i < n; i++) {
       to[2 * i] = t[i];
       to[2 * i + 1] = u[i];
     }
     return;
   }
   for (int64_t k = 0; k < turns; k++)
-    for (int64_t i = 0; i < r->n && i * turns + k < room; i++) {
+    for (int64_t i = 0; i < n && i * turns + k < room; i++) {
       if (back) {
         t[k * size + i] = to[i * turns + k];
       } else {
@@ -257,42 +259,71 @@ static void move_run(const work *w, float *tile, float *y, const run *r, bool ba
     }
 }
 
-/* All phases along a row that begin at row phase f0, for one block of results and one tile of columns. */
-static void run_tile(const work *w, int64_t f0, int64_t block, int64_t column, const run *runs, int n) {
+/* All runs of a group of tiles between these and y, for `rows` results from `first` on. */
+static void move_runs(const work *w, int64_t first, int64_t rows, const run *runs, int n, bool back) {
+  const int64_t width = w->s->axis[2].out;
+  for (int64_t r = 0; r < rows; r++)
+    for (int i = 0; i < n; i++)
+      move_run(w, w->tiles + r * w->tile_row + runs[i].at, w->y + (first + r) * w->s->places + runs[i].to, runs[i].n,
+               width - runs[i].to % width, back);
+}
+
+/* All phases along a row that begin at row phase f0, for one block of results and a group of tiles. */
+static void run_tiles(const work *w, int64_t f0, int64_t block, int64_t column, int64_t columns, const run *runs,
+                      int n) {
   const int64_t first = w->s->results * block / w->p->blocks, next = w->s->results * (block + 1) / w->p->blocks;
   const int64_t begin = w->s->results * w->block0 / w->p->blocks;
-  rung_conv_tile t = {
-      .rows = (int)(next - first), .c_row = RUNG_CONV_COLUMNS, .first = w->c0 == 0, .b = w->copy + column};
+  rung_conv_tile t = {.rows = (int)(next - first), .c_row = w->tile_row, .first = w->c0 == 0};
   t.bias = w->c0 || !w->bias ? NULL : w->bias + first;
-  for (int r = 0; r < t.rows && !t.first; r++)
-    for (int i = 0; i < n; i++) move_run(w, w->tiles + r * t.c_row, w->y + (first + r) * w->s->places, &runs[i], true);
+  if (!t.first) move_runs(w, first, t.rows, runs, n, true);
   for (int64_t k = 0; k < w->p->h.phases; k++) {
     const int64_t f = f0 + k, depth = k_of(w, f);
     t.k = depth;
     t.offset = w->offset + w->k_begin[f];
-    t.c = w->tiles + k * RUNG_CONV_ROWS * RUNG_CONV_COLUMNS;
     t.a_row = w->lies ? w->s->w_result : depth + GAP;
     t.a = w->lies ? w->w + (first * t.a_row + w->c0 * w->p->taps) * (int64_t)sizeof(float)
                   : (const uint8_t *)(w->weights + w->a_begin[f] + (first - begin) * t.a_row);
-    w->kernel->tile_offsets(&t);
+    for (int64_t i = 0; i < columns; i += w->kernel->tile_columns) {
+      t.b = w->copy + column + i;
+      t.c = w->tiles + k * RUNG_CONV_ROWS * w->tile_row + i;
+      w->kernel->tile_offsets(&t);
+    }
   }
-  for (int r = 0; r < t.rows; r++)
-    for (int i = 0; i < n; i++) move_run(w, w->tiles + r * t.c_row, w->y + (first + r) * w->s->places, &runs[i], false);
+  move_runs(w, first, t.rows, runs, n, false);
+}
+
+/* What follows, over rows of places [from, to) of the band: of each result they lie side by side in y. */
+static void finish_rows(const work *w, int64_t from, int64_t to) {
+  const rung_conv_shape *s = w->s;
+  const int64_t step = w->phase[0].line[1].out_step, width = s->axis[2].out;
+  const int64_t first = (w->row0 + from) * step, end = rung_conv_min((w->row0 + to) * step, s->axis[1].out);
+  const int64_t r = s->results * w->block0 / w->p->blocks, next = s->results * w->block1 / w->p->blocks;
+  rung_conv_finish(s, w->picture, w->group * s->results + r, next - r, first * width, (end - first) * width);
 }
 
 static void run_chunk(work *w) {
   const plan *p = w->p;
-  run runs[RUNG_CONV_COLUMNS];
+  run runs[LINE];
   copy_band(w);
   fill_offsets(w);
   fill_weights(w);
-  const int64_t columns = w->kernel->tile_columns, places = (w->rows - 1) * p->pitch + p->h.n;
-  for (int64_t column = 0; column < places; column += columns)
+  const int64_t places = (w->rows - 1) * p->pitch + p->h.n;
+  const int64_t each =
+      w->s->axis[2].out * w->phase[0].line[1].out_step * w->s->results; /* results of a row of places */
+  const bool last = w->s->fused && w->c0 + w->channels == w->s->channels;
+  int64_t finished = 0;
+  for (int64_t column = 0; column < places; column += w->tile_row) {
+    const int64_t columns = rung_conv_min(w->tile_row, places - column);
     for (int64_t v = 0; v < p->v.phases; v++) {
       const int n = find_runs(w, &w->phase[v * p->h.phases].line[1], column, columns, runs);
       for (int64_t block = w->block0; block < w->block1 && n; block++)
-        run_tile(w, v * p->h.phases, block, column, runs, n);
+        run_tiles(w, v * p->h.phases, block, column, columns, runs, n);
     }
+    const int64_t have = column + columns < places ? (column + columns) / p->pitch : w->rows; /* whole rows */
+    if (!last || (have < w->rows && (have - finished) * each < FINISH)) continue;
+    finish_rows(w, finished, have);
+    finished = have;
+  }
 }
 
 bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel, int64_t task, float *scratch) {
@@ -300,7 +331,7 @@ bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kern
   if (!make_plan(s, kernel, &p)) return false;
   const int64_t part = task % p.row_parts, band = task / p.row_parts % p.bands;
   const int64_t outer = task / p.row_parts / p.bands, picture = outer / s->groups, group = outer % s->groups;
-  work w = {.s = s, .kernel = kernel, .p = &p};
+  work w = {.s = s, .kernel = kernel, .p = &p, .picture = picture, .group = group};
   w.block0 = p.blocks * part / p.row_parts;
   w.block1 = p.blocks * (part + 1) / p.row_parts;
   w.row0 = band * p.rows;
@@ -316,7 +347,8 @@ bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kern
   w.lies = p.lies;
   w.copy = scratch;
   w.tiles = scratch + FLOATS + SLACK;
-  float *bias = w.tiles + TURNS * RUNG_CONV_ROWS * RUNG_CONV_COLUMNS; /* as many as there are results */
+  w.tile_row = LINE / p.h.phases / RUNG_CONV_COLUMNS * RUNG_CONV_COLUMNS;
+  float *bias = w.tiles + RUNG_CONV_ROWS * LINE; /* as many as there are results */
   if (s->bias) {
     const int64_t bytes = rung_type_get((rung_type)s->bias->type)->bytes, at = group * s->results * s->bias->stride[0];
     rung_conv_load((rung_type)s->bias->type, s->bias->base + at * bytes, s->bias->stride[0], s->results, bias);

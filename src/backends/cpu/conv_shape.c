@@ -11,12 +11,16 @@ static int64_t number(const rung_i64_list *list, int axis, int64_t otherwise) {
 }
 
 void rung_conv_resolve(const rung_args *args, bool transposed, rung_conv_shape *out) {
-  const rung_operand *x = &args->in[0], *w = &args->in[1], *y = &args->out[0];
-  rung_conv_shape s = {.args = args, .x = x, .w = w, .y = y, .transposed = transposed, .batch = x->extent[0]};
-  if (args->n_in == 3) s.bias = &args->in[2];
+  const rung_conv_prepared *fused = args->prepared;
+  const rung_operand *x = &args->in[fused ? fused->in[0] : 0], *w = &args->in[fused ? fused->in[1] : 1];
+  const rung_operand *y = &args->out[0];
+  const void *attrs = fused ? fused->attrs : args->attrs;
+  rung_conv_shape s = {
+      .args = args, .x = x, .w = w, .y = y, .fused = fused, .transposed = transposed, .batch = x->extent[0]};
+  if ((fused ? fused->n_in : args->n_in) == 3) s.bias = &args->in[fused ? fused->in[2] : 2];
   /* The two attribute structs begin alike but are two types. */
-  const rung_conv_attrs *plain = args->attrs;
-  const rung_conv_transpose_attrs *back = args->attrs;
+  const rung_conv_attrs *plain = attrs;
+  const rung_conv_transpose_attrs *back = attrs;
   const rung_i64_list *stride = transposed ? &back->stride : &plain->stride;
   const rung_i64_list *dilation = transposed ? &back->dilation : &plain->dilation;
   const rung_i64_list *before = transposed ? &back->pad_before : &plain->pad_before;
@@ -214,9 +218,10 @@ static void load(const gathered *g, rung_type type, const uint8_t *from, int64_t
     rung_conv_load(type, from, step, n, g->floats + at);
 }
 
+enum { AHEAD = 3 };
 /* One k: places [p0, p0 + n) of the phase, row by row of the picture, to `to` on. */
 static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *channel,
-                       const int64_t *tap, const gathered *g, int64_t p0, int64_t n, int64_t to) {
+                       const int64_t *tap, const gathered *g, int64_t p0, int64_t n, int64_t to, int64_t ahead) {
   const rung_type type = (rung_type)s->x->type;
   const int64_t bytes = rung_type_get(type)->bytes;
   const rung_conv_line *line = phase->line;
@@ -234,6 +239,8 @@ static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, c
       const int64_t at =
           z * s->axis[0].x_step + y * s->axis[1].x_step + (lo * line[2].in_step + left) * s->axis[2].x_step;
       fill(g, to, lo - column);
+      if (ahead)
+        rung_conv_fetch_ahead(channel + (at + ahead * s->x_channel) * bytes, (hi - lo) * line[2].in_step * bytes);
       if (hi > lo) load(g, type, channel + at * bytes, line[2].in_step * s->axis[2].x_step, hi - lo, to + lo - column);
       fill(g, to + hi - column, column + run - hi);
     }
@@ -254,7 +261,8 @@ static void gather(const rung_conv_shape *s, const rung_conv_phase *phase, const
   int64_t tap[RUNG_CONV_AXES] = {rest / (phase->line[1].taps * phase->line[2].taps),
                                  rest / phase->line[2].taps % phase->line[1].taps, rest % phase->line[2].taps};
   for (int64_t k = 0; k < count; k++) {
-    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, g, p0, n, k * row);
+    gather_row(s, phase, x + channel * s->x_channel * bytes, tap, g, p0, n, k * row,
+               tap[0] || tap[1] || tap[2] || channel + AHEAD >= s->channels ? 0 : AHEAD);
     if (++tap[2] < phase->line[2].taps) continue;
     tap[2] = 0;
     if (++tap[1] < phase->line[1].taps) continue;

@@ -4,6 +4,7 @@
 #define RUNG_CPU_CONV_SHAPE_H
 
 #include "backends/cpu/conv.h"
+#include "backends/cpu/strip.h"
 
 typedef struct rung_conv_axis {
   int64_t in, out, kernel;                 /* extents of x, y and w */
@@ -14,6 +15,8 @@ typedef struct rung_conv_axis {
 typedef struct rung_conv_shape {
   const rung_args *args;
   const rung_operand *x, *w, *bias, *y; /* bias NULL without */
+  const rung_conv_prepared *fused;      /* what follows; NULL: nothing */
+  struct rung_conv_view *view;          /* of the operands that it reads */
   bool transposed, count_pad;
   int64_t batch, groups, channels, results; /* the latter two of a group */
   rung_conv_axis axis[RUNG_CONV_AXES];
@@ -63,6 +66,27 @@ bool rung_conv_weights_lie(const rung_conv_shape *s);
 int64_t rung_conv_tasks_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel);
 rung_dim rung_conv_scratch_padded(rung_dims *dims, const rung_match *match, const rung_dim *role);
 bool rung_conv_run_padded(const rung_conv_shape *s, const rung_conv_kernel *kernel, int64_t task, float *scratch);
+
+/* Operands of what follows, by picture, channel and place; made once a task. */
+enum { RUNG_CONV_JOINED = 3 };
+typedef struct rung_conv_view {
+  rung_strip_epilogue_run run;
+  rung_args args;
+  bool joined;  /* places of every operand lie at one distance */
+  bool one_row; /* and channels follow one another as those of y do, or an operand has one element */
+  rung_operand in[RUNG_STRIP_IO], out;
+  int64_t extent[RUNG_STRIP_IO + 1][RUNG_CONV_JOINED], stride[RUNG_STRIP_IO + 1][RUNG_CONV_JOINED];
+} rung_conv_view;
+void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *out_view);
+
+/* Lines of x that will be read soon: pieces of channels are short, and the processor's own fetching begins anew at each. */
+static inline void rung_conv_fetch_ahead(const uint8_t *x, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) RUNG_FETCH_SECOND(x + i);
+}
+/* What follows, over finished results (conv_strip.c): places [place, place + n) of `rows` channels of y from `channel`
+ * on. */
+void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,
+                      int64_t n);
 
 static inline int64_t rung_conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t rung_conv_max(int64_t a, int64_t b) { return a > b ? a : b; }

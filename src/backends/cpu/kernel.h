@@ -25,7 +25,9 @@ typedef struct rung_cpu_kernel rung_cpu_kernel;
 
 /* Takes n results of each of `rows` rows from `row` on (all leading axes counted as rows), columns [col, col + n), while
  * they are near, and writes the step's outputs for them. value[m]: the columns of result m of the root (one for matmul,
- * one per member of a grouped matmul), rows value_row floats apart. col is a multiple of 32, n too unless the row ends there; the values may be overwritten. */
+ * one per member of a grouped matmul), rows value_row floats apart; they may be overwritten. Where results are a8, col is
+ * a multiple of 32, n too unless the row ends there. Of a program with one result, of f32, the values may lie where it
+ * goes. */
 typedef void rung_strip_fn(const void *program, const rung_args *args, int64_t row, int64_t rows, int64_t col,
                            int64_t n, float *const *value, int64_t value_row);
 typedef struct rung_cpu_strip {

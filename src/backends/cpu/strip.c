@@ -11,7 +11,7 @@
 /* ---- where rows lie. Leading axes are joined where every stream goes on at one distance; so is the last axis with
  * them unless the program keeps it. */
 
-enum { STREAMS = 2 * RUNG_STRIP_IO };
+enum { STREAMS = RUNG_STRIP_STREAMS };
 typedef struct space {
   int axes, streams; /* leading axes */
   int64_t columns, rows;
@@ -81,19 +81,7 @@ static void find_row(const space *s, int64_t row, uint8_t **out) {
 
 /* ---- a strip */
 
-typedef struct frame {
-  const rung_strip_program *p;
-  const rung_strip_level *level;
-  float *temp; /* strips of `strip` elements */
-  float *row;  /* rows of `columns` */
-  int64_t strip, columns;
-  const int64_t *last;  /* of the streams */
-  uint8_t *at[STREAMS]; /* the current row of the streams */
-  float *reg[RUNG_STRIP_REGS];
-  float slot[RUNG_STRIP_SLOTS];
-  float total[RUNG_STRIP_FOLDS];
-  float lanes[RUNG_STRIP_FOLDS][RUNG_FOLD_LANES];
-} frame;
+typedef rung_strip_frame frame;
 
 static RUNG_NOINLINE void load_spread(rung_type type, const uint8_t *from, int64_t step, float *out, int64_t n) {
   const rung_type_row *row = rung_type_get(type);
@@ -109,15 +97,15 @@ static void load(frame *f, const rung_strip_instr *i, int64_t col, int64_t n) {
   const rung_strip_stream *stream = &f->p->stream[i->index];
   const int64_t step = f->last[i->index];
   uint8_t *from = f->at[i->index] + col * step;
-  if (RUNG_LIKELY(step == sizeof(float) && stream->type == RUNG_TYPE_F32)) {
+  if (RUNG_LIKELY((step == sizeof(float) || i->one) && stream->type == RUNG_TYPE_F32)) {
     f->reg[i->out] = (float *)from;
     return;
   }
   float *temp = f->reg[i->out] = f->temp + f->p->reg[i->out].at * f->strip;
   if (step == stream->bytes)
-    f->level->load((rung_type)stream->type, from, temp, n);
+    f->level->load((rung_type)stream->type, from, temp, i->one ? 1 : n);
   else
-    load_spread((rung_type)stream->type, from, step, temp, n);
+    load_spread((rung_type)stream->type, from, step, temp, i->one ? 1 : n);
 }
 
 static void round_to(const frame *f, const rung_strip_instr *i, int64_t n) {
@@ -231,7 +219,7 @@ static void init_frame(frame *f, const rung_strip_program *p, const rung_args *a
     f->reg[r] = temp + reg->at * strip;
     if (reg->place == RUNG_PLACE_CONSTANT) f->reg[r] = (float *)reg->constant; /* never written */
     if (reg->place == RUNG_PLACE_UNIFORM)
-      load_spread((rung_type)reg->type, args->in[reg->index].base, 0, f->reg[r], strip);
+      load_spread((rung_type)reg->type, args->in[reg->index].base, 0, f->reg[r], reg->spread ? strip : 1);
   }
 }
 
@@ -313,9 +301,10 @@ rung_dim rung_strip_scratch(rung_dims *dims, const rung_match *match, const rung
   return rung_dims_add(dims, bytes, rung_dims_mul(dims, y->extent[y->rank - 1], row));
 }
 
-/* ---- epilogues. Their strips are short, and lie on the stack; each call finds its row anew. */
+/* ---- epilogues. Their strips lie on the stack: short ones, unless there are few. */
 
-enum { EPILOGUE_STRIP = RUNG_STRIP_COLUMNS };
+enum { EPILOGUE_STRIP = RUNG_STRIP_TEMPS / RUNG_STRIP_EPILOGUE, FEW_TEMPS = 4 };
+_Static_assert((int)EPILOGUE_STRIP == (int)RUNG_STRIP_COLUMNS, "a product's columns are one strip");
 
 /* Where the row of an operand begins when all leading axes of the space are counted as rows. */
 static uint8_t *epilogue_row(const rung_operand *o, int64_t bytes, const rung_operand *y, int64_t row) {
@@ -336,30 +325,78 @@ static bool comes_from_afar(const rung_operand *o, int64_t row) {
   return o->rank == 2 && rung_type_get((rung_type)o->type)->block == 1 && row + EPILOGUE_AHEAD < o->extent[0];
 }
 
-void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row, int64_t rows, int64_t col, int64_t n,
-                         float *const *value, int64_t value_row) {
+void rung_strip_epilogue_begin(rung_strip_epilogue_run *run, const void *program, const rung_args *args) {
   const rung_strip_program *p = program;
   const rung_operand *y = &args->out[0];
-  float temp[RUNG_STRIP_EPILOGUE * EPILOGUE_STRIP];
-  int64_t last[STREAMS];
-  frame f;
-  init_frame(&f, p, args, temp, EPILOGUE_STRIP, 0);
-  f.last = last;
+  frame *f = &run->frame;
+  run->args = args;
+  run->strip = p->temps <= FEW_TEMPS ? RUNG_STRIP : EPILOGUE_STRIP;
+  init_frame(f, p, args, run->temp, run->strip, 0);
+  f->last = run->last;
   for (int i = 0; i < p->streams; i++) {
     const rung_operand *o = operand_of(args, &p->stream[i]);
     const int own = o->rank - 1;
-    last[i] = own < 0 || o->extent[own] == 1 ? 0 : o->stride[own] * p->stream[i].bytes;
+    run->last[i] = own < 0 || o->extent[own] == 1 ? 0 : o->stride[own] * p->stream[i].bytes;
+    run->step[i] = y->rank < 2 ? 0 : step_of(o, p->stream[i].bytes, y->rank - 2, y->rank);
+  }
+}
+
+/* One instruction from what the caller gives, and numbers, to where the result lies: no more than pointers move. */
+static void run_single(const rung_strip_epilogue_run *run, const uint8_t *at, int64_t rows, int64_t col, int64_t n,
+                       float *const *value, int64_t value_row) {
+  const frame *f = &run->frame;
+  const rung_strip_instr *i = &f->p->instr[0];
+  const float *in[3] = {NULL, NULL, NULL};
+  int64_t step[3] = {0, 0, 0};
+  for (int k = 0; k < 3 && i->in[k] >= 0; k++) {
+    const rung_strip_reg *reg = &f->p->reg[i->in[k]];
+    const bool root = reg->place == RUNG_PLACE_ROOT;
+    in[k] = root ? value[reg->index] : f->reg[i->in[k]];
+    if (root) step[k] = value_row;
+  }
+  for (int64_t r = 0; r < rows; r++, at += run->step[0]) {
+    for (int k = 0; k < 3 && r + 1 < rows; k++)
+      if (step[k]) f->level->fetch(in[k] + step[k], n * (int64_t)sizeof(float));
+    i->fn((float *)at + col, in, n, i->attr);
+    for (int k = 0; k < 3; k++) in[k] += step[k];
+  }
+}
+
+void rung_strip_epilogue_rows(rung_strip_epilogue_run *run, int64_t row, int64_t rows, int64_t col, int64_t n,
+                              float *const *value, int64_t value_row) {
+  frame *f = &run->frame;
+  const rung_strip_program *p = f->p;
+  const rung_args *args = run->args;
+  const rung_operand *y = &args->out[0];
+  const int64_t sheet = y->rank < 2 ? rows : y->extent[y->rank - 2]; /* rows that lie at one distance */
+  if (p->is_single && n <= run->strip && (rows == 1 || row % sheet + rows <= sheet)) {
+    run_single(run, epilogue_row(y, sizeof(float), y, row), rows, col, n, value, value_row);
+    return;
   }
   for (int64_t r = 0; r < rows; r++) {
+    const bool next = r && (row + r) % sheet;
     for (int i = 0; i < p->streams; i++) {
       const rung_operand *o = operand_of(args, &p->stream[i]);
-      f.at[i] = epilogue_row(o, p->stream[i].bytes, y, row + r);
+      if (next)
+        f->at[i] += run->step[i];
+      else
+        f->at[i] = epilogue_row(o, p->stream[i].bytes, y, row + r);
       if (comes_from_afar(o, row + r))
-        f.level->fetch(f.at[i] + EPILOGUE_AHEAD * o->stride[0] * p->stream[i].bytes + col * last[i], n * last[i]);
+        f->level->fetch(f->at[i] + EPILOGUE_AHEAD * o->stride[0] * p->stream[i].bytes + col * run->last[i],
+                        n * run->last[i]);
     }
-    place(&f, col);
-    for (int k = 0; k < p->regs; k++)
-      if (p->reg[k].place == RUNG_PLACE_ROOT) f.reg[k] = value[p->reg[k].index] + r * value_row;
-    run_strip(&f, 0, col, n, col + n);
+    for (int64_t c = 0; c < n; c += run->strip) {
+      const int64_t some = n - c < run->strip ? n - c : run->strip;
+      place(f, col + c);
+      for (int k = 0; k < p->roots; k++) f->reg[p->root[k]] = value[p->reg[p->root[k]].index] + r * value_row + c;
+      run_strip(f, 0, col + c, some, col + n);
+    }
   }
+}
+
+void rung_strip_epilogue(const void *program, const rung_args *args, int64_t row, int64_t rows, int64_t col, int64_t n,
+                         float *const *value, int64_t value_row) {
+  rung_strip_epilogue_run run;
+  rung_strip_epilogue_begin(&run, program, args);
+  rung_strip_epilogue_rows(&run, row, rows, col, n, value, value_row);
 }

@@ -44,6 +44,9 @@ typedef struct rung_fold_kind {
 /* What a level brings (kernels/strip.inc). */
 typedef struct rung_strip_level {
   rung_apply_fn *(*find)(const rung_op *op); /* of an elementwise row; NULL: has none */
+  /* The same for an op of two operands of which operand `which` is one number for the strip: its only element is read.
+   * The other one comes first. */
+  rung_apply_fn *(*find_one)(const rung_op *op, int which);
   /* One function for two, the second of which takes the first's result as its first operand; NULL: none. */
   rung_apply_fn *(*join)(rung_apply_fn *first, rung_apply_fn *second);
   rung_apply_fn *copy;                  /* x */
@@ -80,5 +83,33 @@ rung_status rung_strip_run(const rung_args *args, int64_t task, int thread);
 rung_status rung_strip_compile_epilogue(rung_arena *arena, const rung_strip_level *level, const rung_graph *body,
                                         const rung_node *root, rung_error *error, rung_cpu_strip *out_strip);
 rung_strip_fn rung_strip_epilogue;
+
+/* One after another: what a program needs for its rows. */
+enum { RUNG_STRIP_STREAMS = 2 * RUNG_STRIP_IO, RUNG_STRIP_TEMPS = RUNG_STRIP_EPILOGUE * 256 };
+typedef struct rung_strip_frame {
+  const rung_strip_program *p;
+  const rung_strip_level *level;
+  float *temp; /* strips of `strip` elements */
+  float *row;  /* rows of `columns` */
+  int64_t strip, columns;
+  const int64_t *last;             /* of the streams */
+  uint8_t *at[RUNG_STRIP_STREAMS]; /* the current row of the streams */
+  float *reg[RUNG_STRIP_REGS];
+  float slot[RUNG_STRIP_SLOTS];
+  float total[RUNG_STRIP_FOLDS];
+  float lanes[RUNG_STRIP_FOLDS][RUNG_FOLD_LANES];
+} rung_strip_frame;
+
+/* rung_strip_epilogue in two: operands are looked at once, for any number of calls that ask for rows. `args` stay the
+ * caller's, and may change in where the result lies. */
+typedef struct rung_strip_epilogue_run {
+  rung_strip_frame frame;
+  const rung_args *args;
+  int64_t strip, last[RUNG_STRIP_STREAMS], step[RUNG_STRIP_STREAMS]; /* bytes from element to element, row to row */
+  _Alignas(64) float temp[RUNG_STRIP_TEMPS]; /* storing across lines costs several times as much */
+} rung_strip_epilogue_run;
+void rung_strip_epilogue_begin(rung_strip_epilogue_run *run, const void *program, const rung_args *args);
+void rung_strip_epilogue_rows(rung_strip_epilogue_run *run, int64_t row, int64_t rows, int64_t col, int64_t n,
+                              float *const *value, int64_t value_row);
 
 #endif

@@ -16,9 +16,10 @@ enum { MAX_INSTRS = 4 * RUNG_STRIP_REGS, MAX_VALUES = 2 * RUNG_STRIP_REGS };
 typedef struct strip_value {
   int reg, phase;
   rung_type type;
-  bool narrow;                     /* not rounded to its type yet */
-  int operand;                     /* -1 for computed values */
-  int in_phase[RUNG_STRIP_PHASES]; /* operand: registers */
+  bool narrow;                        /* not rounded to its type yet */
+  bool one;                           /* one number for a row */
+  int operand;                        /* -1 for computed values */
+  int in_phase[2][RUNG_STRIP_PHASES]; /* operand: registers, of a strip and of one number */
 } strip_value;
 
 typedef struct builder {
@@ -75,16 +76,21 @@ static int new_value(builder *b, int reg, int phase, rung_type type) {
   return b->values++;
 }
 
-static int operand_value(builder *b, uint32_t operand, rung_type type, bool uniform) {
-  if (uniform) {
-    const int reg = new_reg(b, RUNG_PLACE_UNIFORM, operand);
-    b->program->reg[reg].type = (uint8_t)type;
-    return new_value(b, reg, 0, type);
+/* How many elements of an operand a row sees. */
+typedef enum spread { ALONG_ROW, ONE_A_ROW, ONE_IN_ALL } spread;
+
+static int operand_value(builder *b, uint32_t operand, rung_type type, spread lies) {
+  int reg = 0;
+  if (lies == ONE_IN_ALL) {
+    reg = new_reg(b, RUNG_PLACE_UNIFORM, operand);
+    if (!b->failed) b->program->reg[reg].type = (uint8_t)type;
   }
-  const int value = new_value(b, 0, 0, type);
+  const int value = new_value(b, reg, 0, type);
   if (b->failed) return 0;
+  b->value[value].one = lies != ALONG_ROW;
+  if (lies == ONE_IN_ALL) return value;
   b->value[value].operand = (int)operand;
-  for (int p = 0; p < RUNG_STRIP_PHASES; p++) b->value[value].in_phase[p] = -1;
+  for (int p = 0; p < RUNG_STRIP_PHASES; p++) b->value[value].in_phase[0][p] = b->value[value].in_phase[1][p] = -1;
   return value;
 }
 
@@ -97,30 +103,35 @@ static int constant_value(builder *b, float number) {
   }
   for (int i = 0; i < RUNG_STRIP; i++) repeated[i] = number;
   b->program->reg[reg].constant = repeated;
-  return new_value(b, reg, 0, RUNG_TYPE_F32);
+  const int value = new_value(b, reg, 0, RUNG_TYPE_F32);
+  b->value[value].one = true;
+  return value;
 }
 
 static bool is_narrow(rung_type type) { return type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16; }
 
-static int operand_reg(builder *b, strip_value *v, int phase) {
+static int operand_reg(builder *b, strip_value *v, int phase, bool one) {
   if (phase >= RUNG_STRIP_PHASES) {
     b->failed = true;
     return 0;
   }
-  if (v->in_phase[phase] >= 0) return v->in_phase[phase];
+  if (v->in_phase[one][phase] >= 0) return v->in_phase[one][phase];
   const int reg = new_reg(b, RUNG_PLACE_TEMP, 0);
   if (b->failed) return 0;
   rung_strip_instr *i = emit(b, RUNG_STRIP_LOAD, phase);
   i->out = (int16_t)reg;
   i->index = (uint16_t)v->operand;
   i->type = (uint8_t)v->type;
-  return v->in_phase[phase] = reg;
+  i->one = one;
+  return v->in_phase[one][phase] = reg;
 }
 
-/* The register that holds a value in a phase, which is not before the value's own. */
-static int16_t use(builder *b, int value, int phase) {
+/* The register that holds a value in a phase, which is not before the value's own. `one`: where its first element is
+ * all that is wanted. */
+static int16_t use_as(builder *b, int value, int phase, bool one) {
   strip_value *v = &b->value[value];
-  if (v->operand >= 0) return (int16_t)operand_reg(b, v, phase);
+  if (v->operand >= 0) return (int16_t)operand_reg(b, v, phase, one);
+  if (!one && b->program->reg[v->reg].place == RUNG_PLACE_UNIFORM) b->program->reg[v->reg].spread = true;
   if (v->narrow) {
     const int reg = new_reg(b, RUNG_PLACE_TEMP, 0);
     rung_strip_instr *i = emit(b, RUNG_STRIP_ROUND, v->phase);
@@ -135,10 +146,13 @@ static int16_t use(builder *b, int value, int phase) {
   return (int16_t)v->reg;
 }
 
-/* out = fn(values) in a phase; slot -1: with attributes. */
-static int apply(builder *b, rung_apply_fn *fn, const int *in, uint32_t n, int phase, int slot, const double *attr) {
+static int16_t use(builder *b, int value, int phase) { return use_as(b, value, phase, false); }
+
+/* out = fn(values) in a phase; slot -1: with attributes. `last_is_one`: fn reads one element of the last value. */
+static int apply_as(builder *b, rung_apply_fn *fn, const int *in, uint32_t n, int phase, int slot, const double *attr,
+                    bool last_is_one) {
   int16_t reg[3] = {-1, -1, -1};
-  for (uint32_t i = 0; i < n && !b->failed; i++) reg[i] = use(b, in[i], phase);
+  for (uint32_t i = 0; i < n && !b->failed; i++) reg[i] = use_as(b, in[i], phase, last_is_one && i + 1 == n);
   const int out = new_reg(b, RUNG_PLACE_TEMP, 0);
   if (b->failed) return 0;
   rung_strip_instr *i = emit(b, RUNG_STRIP_APPLY, phase);
@@ -148,6 +162,10 @@ static int apply(builder *b, rung_apply_fn *fn, const int *in, uint32_t n, int p
   i->slot = (int16_t)slot;
   for (int k = 0; attr && k < 2; k++) i->attr[k] = (float)attr[k];
   return new_value(b, out, phase, RUNG_TYPE_F32);
+}
+
+static int apply(builder *b, rung_apply_fn *fn, const int *in, uint32_t n, int phase, int slot, const double *attr) {
+  return apply_as(b, fn, in, n, phase, slot, attr, false);
 }
 
 /* Folds a value over the row; the result is in `slot` from the next phase on. */
@@ -243,6 +261,18 @@ static int quantize(builder *b, const int *in) {
   return new_value(b, reg, phase, RUNG_TYPE_A8);
 }
 
+static int elementwise(builder *b, const rung_op *op, const void *attrs, const int *in, uint32_t n) {
+  const int phase = phase_of(b, in, n), which = n == 2 && b->value[in[0]].one && !b->value[in[1]].one ? 0 : 1;
+  if (n == 2 && b->value[in[which]].one) {
+    const int turned[2] = {in[1 - which], in[which]};
+    rung_apply_fn *fn = b->level->find_one(op, which);
+    if (fn) return apply_as(b, fn, turned, 2, phase, -1, NULL, true);
+  }
+  rung_apply_fn *fn = b->level->find(op);
+  if (!fn) b->failed = true;
+  return b->failed ? 0 : apply(b, fn, in, n, phase, -1, op->attrs ? (const double *)attrs : NULL);
+}
+
 static int node_value(builder *b, const rung_op *op, const void *attrs, const int *in, uint32_t n, rung_type type) {
   if (b->failed) return 0;
   if (op == &rung_op_quantize_rows) return quantize(b, in);
@@ -259,10 +289,7 @@ static int node_value(builder *b, const rung_op *op, const void *attrs, const in
     value = cast(b, in, type);
     if (value == in[0]) return value;
   } else {
-    rung_apply_fn *fn = b->level->find(op);
-    if (!fn) b->failed = true;
-    if (b->failed) return 0;
-    value = apply(b, fn, in, n, phase_of(b, in, n), -1, op->attrs ? (const double *)attrs : NULL);
+    value = elementwise(b, op, attrs, in, n);
   }
   if (b->failed) return 0;
   b->value[value].type = type;
@@ -412,12 +439,15 @@ static bool make_streams(builder *b) {
 }
 
 static bool note_moving(builder *b) {
-  uint16_t moving[RUNG_STRIP_REGS];
+  uint16_t moving[RUNG_STRIP_REGS] = {0}, root[RUNG_STRIP_REGS] = {0};
   rung_strip_program *p = b->program;
-  for (uint16_t r = 0; r < p->regs; r++)
+  for (uint16_t r = 0; r < p->regs; r++) {
     if (p->reg[r].place == RUNG_PLACE_OUT || p->reg[r].place == RUNG_PLACE_ROW) moving[p->movings++] = r;
+    if (p->reg[r].place == RUNG_PLACE_ROOT) root[p->roots++] = r;
+  }
   p->moving = rung_arena_copy(b->arena, moving, (size_t)(p->movings ? p->movings : 1) * sizeof *moving);
-  return p->moving != NULL;
+  p->root = rung_arena_copy(b->arena, root, (size_t)(p->roots ? p->roots : 1) * sizeof *root);
+  return p->moving && p->root;
 }
 
 /* What stays of a program, at its own size. */
@@ -430,6 +460,9 @@ static bool keep(builder *b) {
   p->instr = rung_arena_copy(b->arena, b->instr, (size_t)(b->instrs ? b->instrs : 1) * sizeof *b->instr);
   p->reg = rung_arena_copy(b->arena, p->reg, (size_t)(p->regs ? p->regs : 1) * sizeof *p->reg);
   p->instrs = (uint16_t)b->instrs;
+  const rung_strip_instr *i = p->instr;
+  p->is_single = i && p->roots && p->instrs == 1 && p->streams == 1 && i->kind == RUNG_STRIP_APPLY && i->slot < 0 &&
+                 p->reg && p->reg[i->out].place == RUNG_PLACE_OUT;
   if (!p->phases) p->phases = 1;
   return p->instr && p->reg;
 }
@@ -558,15 +591,17 @@ bool rung_cpu_strip_fits(const rung_graph *body, const rung_node *root, char *wh
 
 /* ---- from plan and body */
 
-static bool is_one_element(const rung_dims *dims, const rung_dim *extent, int rank) {
-  for (int i = 0; i < rank; i++)
-    if (!rung_dim_is(dims, extent[i], 1)) return false;
-  return true;
+/* `places`: how many of the last axes of what comes out make a row. */
+static spread spread_of(const rung_dims *dims, const rung_dim *extent, int rank, int places) {
+  for (int i = rank; i-- > 0;)
+    if (!rung_dim_is(dims, extent[i], 1)) return rank - i > places ? ONE_A_ROW : ALONG_ROW;
+  return ONE_IN_ALL;
 }
 
 /* Values of a body by graph value id. Root results, if there is a root, are the caller's. */
 static const rung_strip_program *compile_body(rung_arena *arena, const rung_strip_level *level, const rung_graph *body,
                                               const rung_node *root) {
+  const int places = root && root->op == &rung_op_conv ? rung_graph_value_type(body, root->first_value)->rank - 2 : 1;
   builder room, *b = &room;
   begin(b, arena, level);
   int *value = rung_arena_array(&b->scratch, body->values + 1, sizeof *value);
@@ -577,7 +612,7 @@ static const rung_strip_program *compile_body(rung_arena *arena, const rung_stri
   for (uint32_t i = 0; i < body->inputs && !b->failed; i++) {
     const uint32_t id = body->node[body->input[i]].first_value;
     const rung_value_type *type = rung_graph_value_type(body, id);
-    value[id] = operand_value(b, i, type->type, is_one_element(body->dims, type->extent, type->rank));
+    value[id] = operand_value(b, i, type->type, spread_of(body->dims, type->extent, type->rank, places));
   }
   for (uint32_t i = 0; i < body->nodes && !b->failed; i++) {
     const rung_node *node = &body->node[i];
@@ -610,7 +645,7 @@ static const rung_strip_program *compile_node(const rung_cpu_prepare *in, const 
   b->failed |= step->n_in > RUNG_STRIP_IO;
   for (uint32_t i = 0; i < step->n_in && !b->failed; i++) {
     const rung_ref *ref = &in->plan->ref[step->in + i];
-    operand[i] = operand_value(b, i, (rung_type)ref->type, is_one_element(in->plan->dims, ref->extent, ref->rank));
+    operand[i] = operand_value(b, i, (rung_type)ref->type, spread_of(in->plan->dims, ref->extent, ref->rank, 1));
   }
   const rung_type type = (rung_type)in->plan->ref[step->out].type;
   if (!b->failed) result(b, node_value(b, step->op, step->attrs, operand, step->n_in, type), 0, type);

@@ -28,6 +28,7 @@ typedef struct rung_strip_instr {
   uint8_t kind;
   uint8_t type;   /* rung_type of LOAD, ROUND, STORE */
   uint8_t finish; /* rung_strip_finish */
+  bool one;       /* LOAD: one element is all that is read */
   uint8_t phase;
   uint16_t index;
   int16_t out, in[3]; /* registers, -1 for none */
@@ -42,7 +43,7 @@ typedef struct rung_strip_instr {
 typedef enum rung_strip_place {
   RUNG_PLACE_TEMP,    /* strip `at` of scratch; LOAD may point it at the operand instead */
   RUNG_PLACE_ROW,     /* row `at` of scratch */
-  RUNG_PLACE_UNIFORM, /* an operand of one element, repeated in strip `at` of scratch */
+  RUNG_PLACE_UNIFORM, /* an operand of one element, in strip `at` of scratch; repeated there if `spread` */
   RUNG_PLACE_CONSTANT,
   RUNG_PLACE_ROOT, /* columns that the caller of an epilogue gives */
   RUNG_PLACE_OUT   /* a result's own memory */
@@ -50,6 +51,7 @@ typedef enum rung_strip_place {
 typedef struct rung_strip_reg {
   uint8_t place;
   uint8_t type; /* UNIFORM: of the operand */
+  bool spread;
   uint16_t at;
   uint16_t index; /* operand of UNIFORM, result of ROOT, stream of OUT */
   const float *constant;
@@ -68,8 +70,10 @@ struct rung_strip_program {
   rung_strip_reg *reg;
   const rung_strip_stream *stream; /* operands, then results */
   const uint16_t *moving;          /* registers that move from strip to strip: OUT and ROW */
-  uint16_t instrs, phases, regs, temps, rows, folds, streams, movings;
+  const uint16_t *root;            /* those that the caller of an epilogue gives */
+  uint16_t instrs, phases, regs, temps, rows, folds, streams, movings, roots;
   bool keeps_last; /* the last axis may not be joined with others: folds, blocks */
+  bool is_single;  /* one function of what an epilogue is given and of numbers, its result of f32 */
 };
 
 #endif
