@@ -3,6 +3,8 @@
 #ifndef RUNG_OPS_STRUCTURED_H
 #define RUNG_OPS_STRUCTURED_H
 
+#include <string.h>
+
 #include "ops/reference.h"
 #include "ops/shape.h"
 
@@ -58,8 +60,10 @@ int64_t rung_dot_i64(rung_span a, rung_span b, int64_t n);
 /* Element i of an operand of rank 1, or its only element. */
 static inline int64_t rung_vector_at(const rung_operand *o, int64_t i) {
   const int64_t at = o->rank ? i * o->stride[0] : 0;
-  if (o->type == RUNG_TYPE_I32) return ((const int32_t *)o->base)[at]; /* kernels walk over offsets */
-  return rung_load_i64(o, at);
+  if (o->type != RUNG_TYPE_I32) return rung_load_i64(o, at);
+  int32_t value; /* at any byte; kernels walk over offsets */
+  memcpy(&value, o->base + at * (int64_t)sizeof value, sizeof value);
+  return value;
 }
 /* `index` counted from the end when negative; refused outside [-extent, extent). */
 rung_status rung_check_index(const rung_args *args, const char *op, int64_t index, int64_t extent, int64_t *out_index);

@@ -71,7 +71,7 @@ static bool may_change(const folder *f, const rung_node *conv) {
   return true;
 }
 
-/* Chains, by the only reader of each value. */
+/* Chains, by the only reader of each value; of two that meet, the first one goes on. */
 static rung_status find_chains(folder *f, rung_arena *arena) {
   const rung_graph *g = f->rw.from;
   uint32_t *reader = (uint32_t *)rung_arena_array(arena, g->values, sizeof *reader);
@@ -87,7 +87,7 @@ static rung_status find_chains(folder *f, rung_arena *arena) {
     if (is_conv(node) && may_change(f, node)) conv[i] = i + 1;
     if (!conv[i]) continue;
     const uint32_t value = node->first_value, to = reader[value];
-    if (f->uses[value] == 1 && to > i && operand_of(f, &g->node[to], value, &g->node[conv[i] - 1]) >= 0) {
+    if (f->uses[value] == 1 && to > i && !conv[to] && operand_of(f, &g->node[to], value, &g->node[conv[i] - 1]) >= 0) {
       f->next[i] = to;
       conv[to] = conv[i];
     } else if (conv[i] != i + 1) {

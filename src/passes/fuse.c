@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Fusing. epilogues: a product or convolution with the elementwise ops (and quantize_rows, cast) that follow it. regions: runs of row-local
- * ops (norm, activation, gating, residual, quantise) over the same rows. Both become a `fused` node whose body means
- * what the ops meant; the target says which of them it has a kernel for. Extents never decide.
+ * Fusing. epilogues: a product or convolution with the elementwise ops (and quantize_rows, cast) that follow it.
+ * regions: runs of row-local ops (norm, activation, gating, residual, quantise) over the same rows. Both become a
+ * `fused` node whose body means what the ops meant; the target says which of them it has a kernel for. Extents never
+ * decide.
  *
  * A group grows along the node order while its values are read by its own members only; the first reader outside closes
  * it. So a fused node can stand where its last member stood, and no path leaves a group and comes back. Behind that an

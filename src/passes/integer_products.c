@@ -80,6 +80,8 @@ static bool find_zero(const rung_graph *g, const levels *l, uint32_t *out_value,
   while (type_of(g, value) != type_of(g, l->x)) {
     const rung_node *node = rung_graph_producer(g, value);
     if (node->op != &rung_op_cast && node->op != &rung_op_reshape) return false;
+    if (node->op == &rung_op_cast && type_of(g, node->in[0]) != type_of(g, l->x))
+      return false; /* it may have wrapped */
     value = node->in[0];
   }
   *out_value = value;
@@ -113,7 +115,10 @@ static bool find_place(const rung_graph *g, const rung_node *node, place *out) {
   if (!find_levels(g, node->in[0], &p.x) || !find_levels(g, node->in[1], &p.w)) return false;
   const rung_value_type *w = rung_graph_value_type(g, p.w.x), *y = rung_graph_value_type(g, node->first_value);
   const int axis = conv ? 0 : w->rank - 1;
-  if (w->rank < 2 || rung_graph_value_type(g, p.x.x)->rank < 2) return false;
+  for (int i = 0; i < 2; i++) { /* a scale of more axes than its levels would give y more */
+    const int rank = rung_graph_value_type(g, i ? p.w.x : p.x.x)->rank;
+    if (rank < 2 || rung_graph_value_type(g, node->in[i])->rank != rank) return false;
+  }
   p.results = y->extent[conv ? 1 : y->rank - 1];
   if (!(conv ? short_sums(g, w, 1, w->rank) : short_sums(g, w, w->rank - 2, w->rank - 1))) return false;
   p.scale_lies = spread_of(g, p.w.scale, w->rank, axis, p.results);

@@ -47,8 +47,8 @@ typedef struct rung_pinned {
   struct rung_pinned *next;
   uint64_t references;
   rung_tensor_value *value; /* retained */
-  uint8_t *
-      copy; /* of a small mapped weight, one that lies where kernels cannot read it, or in far memory; NULL: in place */
+  /* Of a small mapped weight, one that lies where kernels cannot read it, or in far memory; NULL: used in place. */
+  uint8_t *copy;
   const rung_far *far;
 } rung_pinned;
 

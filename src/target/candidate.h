@@ -22,8 +22,8 @@ enum {
 typedef struct rung_candidate {
   uint16_t splits; /* shares that the keys of a row are cut into: a power of two, 1..32 */
   uint16_t keys;   /* 64, 128, 256 or 512: so many keys are one group, which is never cut */
-  uint16_t tile,
-      padding;    /* of the kernel's inner loop and of its rows in shared memory, 1.. in the kernel's own units */
+  /* Of the kernel's inner loop and of its rows in shared memory, 1.. in the kernel's own units. */
+  uint16_t tile, padding;
   uint16_t head;  /* numbers of a key: 1..512 */
   uint8_t kv;     /* rung_type of keys and values: f32, f16, bf16 or q8_0 */
   uint8_t stages; /* 1: each row is summed in one go; 2: shares first, then the shares' sums */
@@ -45,7 +45,8 @@ typedef struct rung_candidate_space {
   uint16_t most_keys;               /* largest group */
   uint16_t most_tile, most_padding; /* powers of two are tried */
 } rung_candidate_space;
-/* Every valid candidate, or the first `most`; returns how many were written. One stage cuts nothing: it has splits 1 and the smallest group. Two stages have at least two splits. */
+/* Every valid candidate, or the first `most`; returns how many were written. One stage cuts nothing: it has splits 1 and
+ * the smallest group. Two stages have at least two splits. */
 size_t rung_candidates(const rung_candidate_space *space, rung_candidate *out, size_t most);
 /* Is this one of them? */
 bool rung_candidate_in(const rung_candidate_space *space, const rung_candidate *candidate);

@@ -52,7 +52,7 @@ typedef struct rung_kernel {
   uint8_t n_out_type;
   uint16_t in_layout[RUNG_KERNEL_IN]; /* 0: row-major */
   uint8_t in_strides, out_strides;    /* rung_strides */
-  uint8_t in_any_byte;                /* bit i: operand i may lie at any byte, bit 7 those behind it too; see below */
+  uint8_t in_any_byte;                /* bit i: operand i may lie at any byte, bit 7 those behind it too; see above */
   uint32_t isa;                       /* instruction set bits the device must have */
   int8_t guard_role;                  /* index of a role, -1 for none */
   int64_t guard_lo, guard_hi;         /* lo <= role < hi; hi 0: no end */

@@ -10,6 +10,7 @@
 #define RUNG_CPU_CONV_H
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/strip.h"
 
 enum {
   RUNG_CONV_AXES = 3,
@@ -54,9 +55,9 @@ typedef struct rung_conv_kernel {
 
 /* What a fused step prepares: the operands that the convolution reads, and what follows it (conv_strip.c). */
 typedef struct rung_conv_prepared {
-  uint32_t in[3], n_in;       /* x, w, bias: operands of the step */
-  bool reads[RUNG_KERNEL_IN]; /* by operand: does the strip read it? */
-  const void *attrs;          /* of the convolution */
+  uint32_t in[3], n_in;      /* x, w, bias: operands of the step */
+  bool reads[RUNG_STRIP_IO]; /* by operand: does the strip read it? */
+  const void *attrs;         /* of the convolution */
   rung_cpu_strip strip;
 } rung_conv_prepared;
 bool rung_conv_fits_fused(const rung_match *match, char *why);

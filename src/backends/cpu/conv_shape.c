@@ -218,8 +218,15 @@ static void load(const gathered *g, rung_type type, const uint8_t *from, int64_t
     rung_conv_load(type, from, step, n, g->floats + at);
 }
 
-enum { AHEAD = 3 };
-/* One k: places [p0, p0 + n) of the phase, row by row of the picture, to `to` on. */
+/* Lines of x that will be read soon: pieces of channels are short, and the processor's own fetching begins anew at
+ * each. */
+static void fetch_ahead(const uint8_t *x, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) RUNG_FETCH_SECOND(x + i);
+}
+
+enum { AHEAD = 3 }; /* channels */
+/* One k: places [p0, p0 + n) of the phase, row by row of the picture, to `to` on. `ahead`: channels from this one to the
+ * one that is asked for meanwhile; 0: none. */
 static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, const uint8_t *channel,
                        const int64_t *tap, const gathered *g, int64_t p0, int64_t n, int64_t to, int64_t ahead) {
   const rung_type type = (rung_type)s->x->type;
@@ -239,8 +246,7 @@ static void gather_row(const rung_conv_shape *s, const rung_conv_phase *phase, c
       const int64_t at =
           z * s->axis[0].x_step + y * s->axis[1].x_step + (lo * line[2].in_step + left) * s->axis[2].x_step;
       fill(g, to, lo - column);
-      if (ahead)
-        rung_conv_fetch_ahead(channel + (at + ahead * s->x_channel) * bytes, (hi - lo) * line[2].in_step * bytes);
+      if (ahead) fetch_ahead(channel + (at + ahead * s->x_channel) * bytes, (hi - lo) * line[2].in_step * bytes);
       if (hi > lo) load(g, type, channel + at * bytes, line[2].in_step * s->axis[2].x_step, hi - lo, to + lo - column);
       fill(g, to + hi - column, column + run - hi);
     }

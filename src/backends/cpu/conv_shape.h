@@ -79,10 +79,6 @@ typedef struct rung_conv_view {
 } rung_conv_view;
 void rung_conv_view_make(const rung_conv_shape *s, rung_conv_view *out_view);
 
-/* Lines of x that will be read soon: pieces of channels are short, and the processor's own fetching begins anew at each. */
-static inline void rung_conv_fetch_ahead(const uint8_t *x, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) RUNG_FETCH_SECOND(x + i);
-}
 /* What follows, over finished results (conv_strip.c): places [place, place + n) of `rows` channels of y from `channel`
  * on. */
 void rung_conv_finish(const rung_conv_shape *s, int64_t picture, int64_t channel, int64_t rows, int64_t place,

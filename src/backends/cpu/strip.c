@@ -358,7 +358,8 @@ static void run_single(const rung_strip_epilogue_run *run, const uint8_t *at, in
     for (int k = 0; k < 3 && r + 1 < rows; k++)
       if (step[k]) f->level->fetch(in[k] + step[k], n * (int64_t)sizeof(float));
     i->fn((float *)at + col, in, n, i->attr);
-    for (int k = 0; k < 3; k++) in[k] += step[k];
+    for (int k = 0; k < 3; k++)
+      if (step[k]) in[k] += step[k];
   }
 }
 

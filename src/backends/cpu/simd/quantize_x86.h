@@ -70,14 +70,14 @@ RUNG_INLINE void four_blocks(const float *x, const float *scale, const float *in
   const __m256i added = _mm256_set1_epi64x(16 * 128);
   const __m256i low = _mm256_sub_epi64(_mm256_permute2x128_si256(sums_ab, sums_cd, 0x20), added);
   const __m256i high = _mm256_sub_epi64(_mm256_permute2x128_si256(sums_ab, sums_cd, 0x31), added);
-  /* scale, sum_low and sum_high of a block are eight bytes side by side. */
+  /* scale, sum_low and sum_high of a block are eight bytes side by side, written as what may be of any type. */
   const __m256i sums = _mm256_or_si256(_mm256_srli_epi64(_mm256_slli_epi64(low, 48), 16), _mm256_slli_epi64(high, 48));
   const __m256i tail = _mm256_or_si256(_mm256_cvtepu32_epi64(_mm_castps_si128(_mm_loadu_ps(scale))), sums);
   const __m128i first = _mm256_castsi256_si128(tail), second = _mm256_extracti128_si256(tail, 1);
   _mm_storel_epi64((__m128i *)(void *)&out[0].scale, first);
-  _mm_storeh_pd((double *)(void *)&out[1].scale, _mm_castsi128_pd(first));
+  _mm_storeh_pi((__m64 *)(void *)&out[1].scale, _mm_castsi128_ps(first));
   _mm_storel_epi64((__m128i *)(void *)&out[2].scale, second);
-  _mm_storeh_pd((double *)(void *)&out[3].scale, _mm_castsi128_pd(second));
+  _mm_storeh_pi((__m64 *)(void *)&out[3].scale, _mm_castsi128_ps(second));
 }
 
 /* The first `count` blocks, a multiple of four, at most QUANTIZE_AT_ONCE; false: one of them has no finite scale, and
