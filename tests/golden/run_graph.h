@@ -192,4 +192,26 @@ static inline double graph_difference(const graph_run *a, const graph_run *b) {
   return worst;
 }
 
+/* Runs a graph of size 3 on the cpu device with every call of one kind failing in turn, `step` calls apart: each ends in
+ * a status, and nothing is left behind. Gives how many failed. */
+static inline int64_t graph_fail_each(rung_host *host, const char *text, rung_fault kind, int64_t step) {
+  int64_t n = 1;
+  for (bool hit = true; hit; n += step) {
+    test_fault fault = {.kind = kind, .at = n};
+    rung_host_set_fault(host, test_fault_hit, &fault);
+    graph_run r = graph_execute(host, "cpu", text, NULL, 3);
+    rung_host_set_fault(host, NULL, NULL);
+    hit = fault.hit;
+    if (!hit) CHECK_OK(r.status);
+    /* Arithmetic on dimensions that gets no memory may say that its result does not fit. */
+    const bool known = r.status == RUNG_OUT_OF_MEMORY || r.status == RUNG_OVERFLOW;
+    if (hit && r.status) CHECK(known);
+    if (hit && r.status && !known) fprintf(stderr, "call %" PRId64 ": %s\n", n, r.error.message);
+    graph_run_free(&r);
+    const rung_memory left = rung_host_memory(host);
+    CHECK_EQ_I64(left.load + left.packed + left.activations + left.scratch + left.weights, 0);
+  }
+  return (n - 1) / step - 1;
+}
+
 #endif

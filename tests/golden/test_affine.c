@@ -167,31 +167,12 @@ static const char quantised[] =
     "%15 = conv %4, %13, %14 {pad_before=[1,1], pad_after=[1,1], groups=2} : f32[2,24,n,n]\n"
     "%16 = relu %15 : f32[2,24,n,n]\noutput \"y\" %16\n";
 
-static void fail_each(rung_host *host, const char *text, rung_fault kind) {
-  int64_t n = 1;
-  for (bool hit = true; hit; n += test_slow() ? 7 : 1) {
-    test_fault fault = {.kind = kind, .at = n};
-    rung_host_set_fault(host, test_fault_hit, &fault);
-    graph_run r = graph_execute(host, "cpu", text, NULL, 3);
-    rung_host_set_fault(host, NULL, NULL);
-    hit = fault.hit;
-    if (!hit) CHECK_OK(r.status);
-    /* Arithmetic on dimensions that gets no memory may say that its result does not fit. */
-    const bool known = r.status == RUNG_OUT_OF_MEMORY || r.status == RUNG_OVERFLOW;
-    if (hit && r.status) CHECK(known);
-    if (hit && r.status && !known) fprintf(stderr, "call %" PRId64 ": %s\n", n, r.error.message);
-    graph_run_free(&r);
-    const rung_memory left = rung_host_memory(host);
-    CHECK_EQ_I64(left.load + left.packed + left.activations + left.scratch + left.weights, 0);
-  }
-}
-
 static void test_failures(void) {
   static const rung_fault kinds[] = {RUNG_FAULT_ALLOC, RUNG_FAULT_COMMIT};
   const char *const texts[] = {cases[1].text, cases[7].text, quantised};
   rung_host *host = open_host();
   for (size_t t = 0; t < RUNG_COUNT(texts); t++)
-    for (size_t k = 0; k < RUNG_COUNT(kinds); k++) fail_each(host, texts[t], kinds[k]);
+    for (size_t k = 0; k < RUNG_COUNT(kinds); k++) graph_fail_each(host, texts[t], kinds[k], test_slow() ? 7 : 1);
   rung_host_release(host);
 }
 

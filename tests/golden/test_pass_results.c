@@ -370,23 +370,8 @@ static void test_failures(void) {
     for (size_t k = 0; k < RUNG_COUNT(kinds); k++) {
       rung_host *host;
       CHECK_OK(rung_host_create(NULL, &error, &host));
-      int64_t n = 1;
-      for (bool hit = true; hit; n += test_slow() ? 7 : 1) {
-        test_fault fault = {.kind = kinds[k], .at = n};
-        rung_host_set_fault(host, test_fault_hit, &fault);
-        graph_run r = graph_execute(host, "cpu", texts[t], NULL, 3);
-        rung_host_set_fault(host, NULL, NULL);
-        hit = fault.hit;
-        if (!hit) CHECK_OK(r.status);
-        /* Arithmetic on dimensions that gets no memory may say that its result does not fit. */
-        const bool known = r.status == RUNG_OUT_OF_MEMORY || r.status == RUNG_OVERFLOW;
-        if (hit && r.status) CHECK(known);
-        if (hit && r.status && !known) fprintf(stderr, "call %" PRId64 ": %s\n", n, r.error.message);
-        graph_run_free(&r);
-        const rung_memory left = rung_host_memory(host);
-        CHECK_EQ_I64(left.load + left.packed + left.activations + left.scratch + left.weights, 0);
-      }
-      printf("graph %zu: %" PRId64 " calls of kind %d failed\n", t, n - 2, (int)kinds[k]);
+      const int64_t failed = graph_fail_each(host, texts[t], kinds[k], test_slow() ? 7 : 1);
+      printf("graph %zu: %" PRId64 " calls of kind %d failed\n", t, failed, (int)kinds[k]);
       rung_host_release(host);
     }
 }

@@ -285,22 +285,9 @@ static void test_failures(void) {
   static writer w;
   rung_host *host = open_host();
   for (int adjacent = 0; adjacent < 2; adjacent++) {
-    int64_t n = 1;
     spell(&w, &(spelling){.adjacent = adjacent, .channel = !adjacent, .cut = 2 * adjacent, .rest = 3}, "f16", 5);
-    for (bool hit = true; hit; n += test_slow() ? 5 : 1) {
-      test_fault fault = {.kind = RUNG_FAULT_ALLOC, .at = n};
-      rung_host_set_fault(host, test_fault_hit, &fault);
-      graph_run r = graph_execute(host, "cpu", w.text, NULL, 3);
-      rung_host_set_fault(host, NULL, NULL);
-      hit = fault.hit;
-      if (!hit) CHECK_OK(r.status);
-      /* Arithmetic on dimensions that gets no memory may say that its result does not fit. */
-      if (hit && r.status) CHECK(r.status == RUNG_OUT_OF_MEMORY || r.status == RUNG_OVERFLOW);
-      graph_run_free(&r);
-      const rung_memory left = rung_host_memory(host);
-      CHECK_EQ_I64(left.load + left.packed + left.activations + left.scratch + left.weights, 0);
-    }
-    printf("%" PRId64 " allocations failed\n", n - 2);
+    const int64_t failed = graph_fail_each(host, w.text, RUNG_FAULT_ALLOC, test_slow() ? 5 : 1);
+    printf("%" PRId64 " allocations failed\n", failed);
   }
   rung_host_release(host);
 }
