@@ -65,6 +65,10 @@ static const struct {
     {"what divides by the results stays", 2,
      X POINT "%2 = constant {data=f32(0.75)} : f32[]\n%3 = conv %0, %1 : " SAME "\n%4 = mul %3, %3 : " SAME
              "\n%5 = sub %2, %4 : " SAME "\noutput \"y\" %5\n"},
+    {"two convolutions of weights alone that meet", 1,
+     X "%1 = weight {name=\"a\"} : f32[1,6,1,1]\n%2 = weight {name=\"w\"} : f32[6,6,1,1]\n"
+       "%3 = weight {name=\"b\"} : f32[1,6,1,1]\n%4 = conv %1, %2 : f32[1,6,1,1]\n%5 = conv %3, %2 : f32[1,6,1,1]\n"
+       "%6 = add %4, %5 : f32[1,6,1,1]\n%7 = mul %0, %6 : " SAME "\noutput \"y\" %7\n"},
     {"a factor of zero", 1,
      X POINT "%2 = constant {data=f32(1, 0, -1, 0, 2, -0)} : f32[6,1,1]\n%3 = conv %0, %1 : " SAME
              "\n%4 = mul %3, %2 : " SAME "\n%5 = weight {name=\"t\"} : f32[6,1,1]\n%6 = add %4, %5 : " SAME

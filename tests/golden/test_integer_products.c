@@ -22,10 +22,25 @@
   "%15 = conv %4, %13, %14 {pad_before=[1,1], pad_after=[1,1], groups=2} : f32[2,24,n,n]\n%16 = relu %15 : "         \
   "f32[2,24,n,n]\noutput \"y\" %16\n"
 
+/* A zero point that wraps on its way, and a scale of more axes than what it scales: not as integers, but right. */
+#define WRAPPED                                                                                                \
+  "rung 1\nsymbol n 1..64\n%0 = input {name=\"x\"} : i8[n,37]\n%1 = constant {data=i8(-3)} : i8[]\n"           \
+  "%2 = cast %1 {type=u8} : u8[]\n%3 = cast %2 {type=i32} : i32[]\n%4 = cast %0 {type=i32} : i32[n,37]\n"      \
+  "%5 = sub %4, %3 : i32[n,37]\n%6 = cast %5 {type=f32} : f32[n,37]\n%7 = constant {data=f32(0.5)} : f32[]\n"  \
+  "%8 = mul %6, %7 : f32[n,37]\n%9 = weight {name=\"w\"} : i8[37,24]\n%10 = cast %9 {type=f32} : f32[37,24]\n" \
+  "%11 = mul %10, %7 : f32[37,24]\n%12 = matmul %8, %11 : f32[n,24]\noutput \"y\" %12\n"
+#define MORE_AXES                                                                                              \
+  "rung 1\nsymbol n 1..64\n%0 = input {name=\"x\"} : i8[n,37]\n%1 = cast %0 {type=f32} : f32[n,37]\n"          \
+  "%2 = constant {data=f32(0.5)} : f32[]\n%3 = mul %1, %2 : f32[n,37]\n%4 = weight {name=\"w\"} : i8[37,24]\n" \
+  "%5 = cast %4 {type=f32} : f32[37,24]\n%6 = constant {data=f32(0.25)} : f32[1,1,1]\n"                        \
+  "%7 = mul %5, %6 : f32[1,37,24]\n%8 = matmul %3, %7 : f32[1,n,24]\noutput \"y\" %8\n"
+
 static const struct {
-  const char *text, *kernel;
+  const char *text, *kernel; /* kernel "": any */
   double off;
 } cases[] = {
+    {WRAPPED, "", 1e-6},
+    {MORE_AXES, "", 1e-6},
     {PRODUCT("weight {name=\"s\"} : f32[24]"), "integer_matmul", 1e-6},
     {PRODUCT("constant {data=f32(0.5)} : f32[]"), "integer_matmul", 0},
     {WINDOWS("weight {name=\"s\"} : f32[24,1,1,1]"), "integer_conv", 1e-6},
