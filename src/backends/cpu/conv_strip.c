@@ -10,7 +10,7 @@
  *
  * Not for every convolution: a pass of its own over y goes from line to line without a gap, so that it costs its
  * arithmetic and hardly more. What follows inside goes by pieces of channels and costs up to twice that; it gains a step
- * and where the convolution is deep. */
+ * and where the convolution is deep. docs/kernels.md has the figures. */
 #include <string.h>
 
 #include "backends/cpu/conv_shape.h"
