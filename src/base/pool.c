@@ -9,7 +9,7 @@
  * Tasks are two ranges, each taken from its beginning: the caller and every second helper go through the front, the
  * others through the back, and then help each other out. Steps number their tasks along rows, so a thread meets, step
  * after step, the rows that it has just written: with two threads taking turns instead, half of all lines come from the
- * other core's cache, which costs a prompt a tenth of its time.
+ * other core's cache (docs/kernels.md: what that costs).
  *
  * A job can be joined while tasks are left and joined < most. That is decided on the word alone, and a successful swap
  * proves that it still was so; only then are the other fields read, which cannot change while a helper is active. Slots

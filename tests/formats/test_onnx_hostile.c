@@ -338,63 +338,59 @@ static void test_names(void) {
   make_output(&m, "p");
   OPEN_REFUSED(&m, RUNG_CORRUPT_FILE, "\"p\"");
 }
+/* A node of any operator, in a model that is opened: refused with a message, or built. */
+static void begin_operator(maker *m, const rung_onnx_operator *o) {
+  make_begin(m, o->until ? o->until : RUNG_ONNX_NEWEST_OPSET);
+  make_input(m, "x", RUNG_TYPE_F32, "2,3");
+}
+static void open_operator(maker *m, const rung_onnx_operator *o, const char *operands) {
+  rung_error error;
+  make_node(m, o->name, operands, "y");
+  pb_text(&m->node, 7, o->domain);
+  make_output(m, "y");
+  pb file = make_file(m), opset = {0};
+  pb_text(&opset, 1, o->domain), pb_int(&opset, 2, o->until ? o->until : o->since > 1 ? o->since : 1);
+  if (o->domain[0]) pb_take(&file, 8, &opset);
+  free(opset.data);
+  if (open_bytes(file.data, file.size, &error)) CHECK(error.message[0] != 0);
+  free(file.data);
+  make_end(m);
+}
+
 /* Every operator with no operand at all, and with one: refused, never read. */
 static void test_operands_left_out(void) {
+  static const char *const operands[] = {"", "x", "- x", "x -"};
   for (size_t i = 0; i < rung_onnx_operators(); i++)
-    for (int n = 0; n < 4; n++) {
+    for (size_t n = 0; n < RUNG_COUNT(operands); n++) {
       const rung_onnx_operator o = rung_onnx_operator_at(i);
       maker m;
-      rung_error error;
-      make_begin(&m, o.until ? o.until : RUNG_ONNX_NEWEST_OPSET);
-      make_input(&m, "x", RUNG_TYPE_F32, "2,3");
-      make_node(&m, o.name, n == 0 ? "" : n == 1 ? "x" : n == 2 ? "- x" : "x -", "y");
-      pb_text(&m.node, 7, o.domain);
-      make_output(&m, "y");
-      pb file = make_file(&m), opset = {0};
-      pb_text(&opset, 1, o.domain), pb_int(&opset, 2, o.until ? o.until : o.since > 1 ? o.since : 1);
-      if (o.domain[0]) pb_take(&file, 8, &opset);
-      free(opset.data);
-      if (open_bytes(file.data, file.size, &error)) CHECK(error.message[0] != 0);
-      free(file.data);
-      make_end(&m);
+      begin_operator(&m, &o);
+      open_operator(&m, &o, operands[n]);
     }
 }
-/* Every operator on single numbers that no size, axis or count can be: built or refused, never undefined. */
+
+/* Every operator on numbers that no size, axis or count can be: built or refused, never undefined. */
+static void try_number(const rung_onnx_operator *o, rung_type type, const void *pair) {
+  static const struct {
+    const char *shape, *operands; /* of k, which is known; n is known at run time only */
+  } ways[] = {{"", "k k k k k k"},  {"", "x k k k k k"},  {"2", "k k k k k k"},
+              {"2", "x k k k k k"}, {"2", "n n n n n n"}, {"2", "x n n n n n"}};
+  for (size_t i = 0; i < RUNG_COUNT(ways); i++) {
+    maker m;
+    begin_operator(&m, o);
+    make_tensor(&m, "k", type, ways[i].shape, pair);
+    make_input(&m, "n", type, "2");
+    open_operator(&m, o, ways[i].operands);
+  }
+}
 static void test_numbers_that_are_no_sizes(void) {
   static const float real[] = {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 0.5F, -1, 0};
   static const int64_t whole[] = {INT64_MIN, INT64_MAX, -1, 0};
-  for (size_t i = 0; i < rung_onnx_operators(); i++)
-    for (size_t k = 0; k < RUNG_COUNT(real) + RUNG_COUNT(whole); k++)
-      for (int way = 0; way < 6;
-           way++) { /* x first or not; single numbers, vectors of two, vectors known at run time */
-        const int lead = way & 1;
-        const rung_onnx_operator o = rung_onnx_operator_at(i);
-        const bool is_real = k < RUNG_COUNT(real);
-        float reals[2];
-        int64_t wholes[2];
-        for (int e = 0; e < 2; e++) {
-          reals[e] = real[k % RUNG_COUNT(real)];
-          wholes[e] = is_real ? 0 : whole[k - RUNG_COUNT(real)];
-        }
-        maker m;
-        rung_error error;
-        make_begin(&m, o.until ? o.until : RUNG_ONNX_NEWEST_OPSET);
-        make_input(&m, "x", RUNG_TYPE_F32, "2,3");
-        make_tensor(&m, "k", is_real ? RUNG_TYPE_F32 : RUNG_TYPE_I64, way / 2 ? "2" : "",
-                    is_real ? (const void *)reals : (const void *)wholes);
-        make_input(&m, "n", is_real ? RUNG_TYPE_F32 : RUNG_TYPE_I64, "2");
-        static const char *const operands[] = {"k k k k k k", "x k k k k k", "n n n n n n", "x n n n n n"};
-        make_node(&m, o.name, operands[lead + (way >= 4 ? 2 : 0)], "y");
-        pb_text(&m.node, 7, o.domain);
-        make_output(&m, "y");
-        pb file = make_file(&m), opset = {0};
-        pb_text(&opset, 1, o.domain), pb_int(&opset, 2, o.until ? o.until : o.since > 1 ? o.since : 1);
-        if (o.domain[0]) pb_take(&file, 8, &opset);
-        free(opset.data);
-        if (open_bytes(file.data, file.size, &error)) CHECK(error.message[0] != 0);
-        free(file.data);
-        make_end(&m);
-      }
+  for (size_t i = 0; i < rung_onnx_operators(); i++) {
+    const rung_onnx_operator o = rung_onnx_operator_at(i);
+    for (size_t k = 0; k < RUNG_COUNT(real); k++) try_number(&o, RUNG_TYPE_F32, (const float[]){real[k], real[k]});
+    for (size_t k = 0; k < RUNG_COUNT(whole); k++) try_number(&o, RUNG_TYPE_I64, (const int64_t[]){whole[k], whole[k]});
+  }
 }
 
 static void test_tensors_that_disagree(void) {

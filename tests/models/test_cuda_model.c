@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cuda_device.h"
 #include "tiny_world.h"
 
 enum { CONTEXT = 256, CHUNK = 128 };
@@ -98,17 +99,7 @@ static void test_models(void) {
 }
 
 int main(void) {
-  rung_host *host = NULL;
-  rung_device *device = NULL;
-  rung_error error = {RUNG_OK, ""};
-  CHECK_OK(rung_host_create(NULL, &error, &host));
-  const rung_status status = rung_device_create(host, "cuda", NULL, &error, &device);
-  rung_device_release(device);
-  rung_host_release(host);
-  if (status) {
-    printf("skipped: %s\n", error.message);
-    return 77;
-  }
+  if (!cuda_is_here()) return 77;
   RUN(test_models);
   return TEST_END();
 }

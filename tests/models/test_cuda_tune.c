@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cts/world.h"
+#include "cuda_device.h"
 
 enum { HEADS = 8, SHARED = 2, DIM = 64, MOST = 40, STEPS = 700, IN_OFFSETS = 0, IN_Q = 3, IN_K = 4, IN_V = 5 };
 
@@ -128,17 +129,7 @@ static void test_narrow(void) {
 }
 
 int main(void) {
-  rung_host *host = NULL;
-  rung_device *device = NULL;
-  rung_error error = {RUNG_OK, ""};
-  CHECK_OK(rung_host_create(NULL, &error, &host));
-  const rung_status status = rung_device_create(host, "cuda", NULL, &error, &device);
-  rung_device_release(device);
-  rung_host_release(host);
-  if (status) {
-    printf("skipped: %s\n", error.message);
-    return 77;
-  }
+  if (!cuda_is_here()) return 77;
   char folder[] = "/tmp/rung_cuda_tune_XXXXXX", command[100];
   if (!mkdtemp(folder)) return 1;
   setenv("RUNG_TUNE", folder, 1);

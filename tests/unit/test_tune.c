@@ -388,14 +388,18 @@ static void test_profiles(void) {
   }
 }
 
+static void open_warm(world *w, bool warm) {
+  rung_tune_policy policy = rung_tune_policy_default();
+  policy.warm = warm;
+  kernels = make_fake(more_splits_faster, exact);
+  CHECK(open_world(w, &policy));
+}
+
 /* A run measures nothing and looks nothing up; warming does only where the policy says so. */
 static void test_when(void) {
   for (int warm = 0; warm < 2; warm++) {
     world w;
-    rung_tune_policy policy = rung_tune_policy_default();
-    policy.warm = warm;
-    kernels = make_fake(more_splits_faster, exact);
-    CHECK(open_world(&w, &policy));
+    open_warm(&w, warm);
     void *data;
     CHECK_OK(rung_context_input(w.context, 0, (int64_t[]){4}, &data));
     CHECK_OK(rung_context_run(w.context));
@@ -413,10 +417,7 @@ static void test_when(void) {
 static void test_ladder(void) {
   for (int warm = 0; warm < 2; warm++) {
     world w;
-    rung_tune_policy policy = rung_tune_policy_default();
-    policy.warm = warm;
-    kernels = make_fake(more_splits_faster, exact);
-    CHECK(open_world(&w, &policy));
+    open_warm(&w, warm);
     rung_build build = rung_build_default();
     build.template_ = w.template_;
     rung_ladder_options o = rung_ladder_options_default();

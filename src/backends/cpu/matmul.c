@@ -103,8 +103,6 @@ static void enter_batch(rung_product *p, int64_t batch) {
   if (p->y_operand) p->y = p->y_operand->base + leading_bytes(p->y_operand, index, p->leading);
 }
 
-enum { MARK_BYTES = 64, SIDE_SHARED = 32 /* rows from which tasks of the same rows share their side values */ };
-
 /* ---- division */
 
 typedef struct division {
@@ -142,6 +140,8 @@ static division divide(const rung_product *p, const rung_product_kernel *kernel)
   return d;
 }
 
+enum { MARK_BYTES = 64, SIDE_SHARED = 32 /* rows from which tasks of the same rows share their side values */ };
+
 /* Which range of rows a thread's side values are of: tasks go through the columns of a range one after another. */
 typedef struct side_mark {
   int64_t rows; /* batch * row_parts + part; -1: none yet */
@@ -167,10 +167,6 @@ int64_t rung_product_tasks(const rung_args *args, bool grouped, const rung_produ
 }
 
 /* ---- scratch of a thread: mark | side | copied rows of a | filled panels | results held back */
-
-typedef struct scratch {
-  size_t side, rows, fill, results; /* bytes */
-} scratch;
 
 enum { PANELS_NEAR = 512 << 10 }; /* bytes of panels that stay in the second cache while rows go by */
 enum { COPY_PAD = 16 }; /* floats between copied rows, so that rows of 4 KiB do not meet in one set of the cache */
@@ -233,9 +229,12 @@ typedef struct work {
   bool side_filled;
 } work;
 
-/* Of the panels that the first block of rows to use them would wait for. */
+/* Of the panels that the first block of rows to use them would wait for; lines are of 64 bytes. */
 typedef struct next_panels {
-  int64_t panel, k0, lines; /* of the first panel; lines of each from k0 on; 0: nothing */
+  const uint8_t *first; /* of the first panel; NULL: nothing follows */
+  int64_t lines;        /* of each panel */
+  int64_t share;        /* of them, for a block of rows: each asks for a line as it has read 2^shift */
+  int shift;
 } next_panels;
 
 static int64_t block_start(const work *w, int64_t block) { return w->p->m * block / w->all; }
@@ -326,31 +325,24 @@ static target target_of(const work *w, int64_t panel, int64_t first_panel) {
 
 /* What follows panels [panel, end) over k0 .. k0 + count, of chunks of k: more of k, the next panels, another task's. */
 static next_panels what_follows(const work *w, int64_t panel, int64_t end, int64_t k0, int64_t count, int64_t chunk) {
-  const int64_t k = w->p->k;
-  next_panels next = {.lines = 0};
-  if (w->kernel->fill || !w->p->packed) return next;
-  if (k0 + count < k)
-    next = (next_panels){panel, k0 + count, min64(chunk, k - k0 - count)};
-  else if (end < w->panel1)
-    next = (next_panels){end, 0, min64(chunk, k)};
-  else if (w->next_panel >= 0)
-    next = (next_panels){w->next_panel, 0, min64(chunk, k)};
-  next.lines = (int64_t)w->layout->panel_bytes(next.lines) / 64;
+  const rung_product *p = w->p;
+  const bool more = k0 + count < p->k;
+  const int64_t at = more ? panel : end < w->panel1 ? end : w->next_panel;
+  if (w->kernel->fill || !p->packed || at < 0) return (next_panels){0};
+  const int64_t from = more ? k0 + count : 0, read = (int64_t)w->layout->panel_bytes(count) / 64;
+  next_panels next = {.lines = (int64_t)w->layout->panel_bytes(min64(chunk, p->k - from)) / 64};
+  next.first = p->b + (uint64_t)at * w->panel_bytes + (from ? w->layout->panel_bytes(from) : 0);
+  while (read * w->blocks >> (next.shift + 1) >= next.lines) next.shift++;
+  next.share = read >> next.shift;
   return next;
 }
 
-/* Blocks share what follows: block `at` of `blocks` asks for its part of it. */
-static void share_next(const work *w, const next_panels *next, int64_t panel, int64_t at, int64_t blocks,
-                       rung_tile *tile) {
-  const int64_t lines = (int64_t)w->layout->panel_bytes(tile->k) / 64;
-  tile->next[0] = NULL;
-  tile->next_shift = 0;
-  while (lines * blocks >> (tile->next_shift + 1) >= next->lines) tile->next_shift++;
-  const int64_t first = at * (lines >> tile->next_shift);
-  if (first >= next->lines) return;
-  const int64_t from = (int64_t)w->layout->panel_bytes(next->k0) + first * 64;
+/* Block `at`'s share of what follows the panels from `panel` on. */
+static void ask_for_share(const work *w, const next_panels *next, int64_t panel, int64_t at, rung_tile *tile) {
+  const int64_t line = at * next->share;
+  tile->next_shift = next->shift;
   for (int i = 0; i < w->kernel->tile_panels; i++)
-    tile->next[i] = w->p->b + (uint64_t)(next->panel + panel + i) * w->panel_bytes + from;
+    tile->next[i] = line < next->lines ? next->first + (uint64_t)(panel + i) * w->panel_bytes + line * 64 : NULL;
 }
 
 /* Blocks [begin, end) of rows times the panels of a tile from `panel` on, over k0 .. k0 + k_count. */
@@ -385,7 +377,7 @@ static void run_tiles(const work *w, int64_t panel, int64_t first_panel, int64_t
       tile.a = (const uint8_t *)w->copy + row * tile.a_row;
     }
     tile.side = side;
-    if (next && next->lines) share_next(w, next, panel - first_panel, block - w->block0, w->blocks, &tile);
+    if (next && next->first) ask_for_share(w, next, panel - first_panel, tile.turn, &tile);
     for (int i = 0; i < kernel->tile_panels; i++) tile.c[i] = to.c[i] + row * to.c_row;
     kernel->tile(&tile);
     if (kernel->quantised) side += tile.rows * (p->k / 32);

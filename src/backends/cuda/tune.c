@@ -162,7 +162,8 @@ typedef struct bench {
   rung_cuda_attend_shape s;
   const rung_attention_kv_attrs *attrs;
   int64_t rows, keys, past, blocks, factors;
-  rung_arena arena; /* of what is below, and of what trying candidates prepares */
+  rung_arena arena; /* of what is below */
+  rung_arena tried; /* of what the candidate that is tried prepared */
   size_t area_bytes[AREAS];
   uint64_t area[AREAS]; /* on the device */
   uint64_t accounted;
@@ -336,8 +337,10 @@ static uint64_t no_table(void *kept, const rung_kv_view *kv) {
 static rung_status bench_choose(void *self, const rung_candidate *candidate, rung_error *error) {
   bench *b = self;
   b->prepared = (rung_cuda_prepared){.step = b->step};
+  rung_arena_finish(&b->tried);
+  rung_arena_init(&b->tried, b->device->host);
   const rung_cuda_prepare in = {.device = b->device,
-                                .arena = &b->arena,
+                                .arena = &b->tried,
                                 .plan = b->plan,
                                 .step = b->step,
                                 .prepared = &b->prepared,
@@ -464,6 +467,7 @@ static void bench_close(void *self) {
     if (b->event[i]) b->device->driver.event_destroy(b->event[i]);
   rung_cuda_leave(b->device, before);
   rung_host_free(host, RUNG_MEMORY_host, b->list.data, b->list.capacity);
+  rung_arena_finish(&b->tried);
   rung_arena_finish(&b->arena);
   rung_host_free(host, RUNG_MEMORY_host, b, sizeof *b);
 }
@@ -514,6 +518,7 @@ static rung_status session_open(void *session_, const rung_tunable *tunable, int
   b->keys = keys;
   b->list.host = s->device->host;
   rung_arena_init(&b->arena, s->device->host);
+  rung_arena_init(&b->tried, s->device->host);
   rung_cuda_attend_shape_of(b->plan, b->step, &b->s);
   if (b->ways == RUNG_CUDA_ONE && b->step[-ROPE_Q].n_in > 2) {
     const rung_rope_attrs *rope = b->step[-ROPE_Q].attrs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Blocks of a8 in levels avx2 and avx512. Four are made at once: what a block alone does one after the other (the largest of its
- * numbers, two divisions, two sums) is done for four in the lanes of one vector. Three times as fast; the same
- * operations on every number, so the same bytes. */
+ * Blocks of a8 in levels avx2 and avx512. Four are made at once: what a block alone does one after the other (the
+ * largest of its numbers, two divisions, two sums) is done for four in the lanes of one vector: the same operations on
+ * every number, so the same bytes, in half the time (docs/kernels.md). */
 #ifndef RUNG_CPU_SIMD_QUANTIZE_X86_H
 #define RUNG_CPU_SIMD_QUANTIZE_X86_H
 
@@ -81,7 +81,8 @@ RUNG_INLINE void four_blocks(const float *x, const float *scale, const float *in
 }
 
 /* The first `count` blocks, a multiple of four, at most QUANTIZE_AT_ONCE; false: one of them has no finite scale, and
- * nothing is written. All scales come first: the divisions of the next four blocks then do not wait for the levels of these. */
+ * nothing is written. All scales come first: the divisions of the next four blocks then do not wait for the levels of
+ * these. */
 enum { QUANTIZE_AT_ONCE = 32 };
 RUNG_INLINE bool v_quantize(const float *x, rung_a8 *out, int64_t count) {
   float scale[QUANTIZE_AT_ONCE], inverse[QUANTIZE_AT_ONCE];
