@@ -94,8 +94,10 @@ rung_status rung_body_begin(const rung_pass_env *env, const rung_graph *body, ru
       return rung_pass_failed(env, copy);
     }
   }
-  for (uint32_t i = 0; i < n_more; i++)
+  for (uint32_t i = 0; i < n_more; i++) {
+    rung_graph_label(copy, rung_graph_producer(to, more[i].id)->label);
     out_inside[i] = add_input(copy, copy->inputs, rung_graph_value_type(to, more[i].id));
+  }
   return rung_graph_status(copy) ? rung_pass_failed(env, copy) : RUNG_OK;
 }
 

@@ -8,6 +8,8 @@
  *
  * A branch may be there so that something is not computed: what can refuse its operands' values (an index that is
  * outside) stays where it is. What a branch that is never taken would need is kept like other forms. */
+#include <stdio.h>
+
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 #include "ops/shape.h"
@@ -120,6 +122,13 @@ static rung_value transpose(rung_graph *to, rung_value value) {
   return rung_graph_op(to, &rung_op_transpose, &value, 1, &attrs);
 }
 
+static void note(const rung_pass_env *env, const rung_node *node, const char *how) {
+  char what[80];
+  const bool weight = node->op->flags & RUNG_OP_DECLARES;
+  snprintf(what, sizeof what, "%s%.40s, out of a body", how, weight ? "a weight" : node->op->name);
+  rung_note(env, RUNG_NOTE_FOLDED, node->label, what, NULL);
+}
+
 /* Copies what makes the wanted values to the graph around and adds these to `more`. */
 static rung_status move_out(rung_pass_env *env, const rung_rewrite *rw, place *p, rung_value *more, uint32_t *n_more) {
   const rung_graph *g = p->scope.graph;
@@ -140,12 +149,12 @@ static rung_status move_out(rung_pass_env *env, const rung_rewrite *rw, place *p
     if (p->root[value]) {
       more[*n_more] = out.map[value];
       p->root_at[value] = ++*n_more;
-      rung_note(env, RUNG_NOTE_FOLDED, g->node[i].label, "in front of the body that reads it", g->node[i].op->name);
+      note(env, &g->node[i], "");
     }
     if (p->turn[value]) {
       more[*n_more] = transpose(to, out.map[value]);
       p->turn_at[value] = ++*n_more;
-      rung_note(env, RUNG_NOTE_FOLDED, g->node[i].label, "transpose in front of the body that reads it", NULL);
+      note(env, &g->node[i], "transpose of ");
     }
   }
   return rung_graph_status(to) ? rung_pass_failed(env, to) : RUNG_OK;
