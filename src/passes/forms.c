@@ -104,7 +104,7 @@ static rung_status make_form(former *f, uint32_t value) {
 
 static rung_status copy_reader(former *f, uint32_t index);
 
-/* `packed` by the values that a body has for operands of `node`; `inside` is what it has for their forms. */
+/* A body with inputs for the forms `more` of the operands that are packed and a factor inside, in their order. */
 static rung_status copy_body(former *f, const rung_node *node, uint32_t b, const bool *factor, const rung_value *more,
                              uint32_t n_more, rung_graph **out_body) {
   const rung_graph *body = node->body[b];

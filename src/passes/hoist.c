@@ -63,6 +63,7 @@ static void want(const rung_pass_env *env, place *p, uint32_t value, bool turn, 
   if (*wanted || p->scope.origin[value] != RUNG_FROM_WEIGHTS || (!turn && is_declared(g, value))) return;
   rung_part part;
   const char *why = rung_form_refused(&p->scope, value, &part);
+  if (!why && turn && part.nodes == RUNG_FORM_BODY_NODES) why = "it takes too many steps"; /* one more turns it */
   if (why) {
     rung_note(env, RUNG_NOTE_NEARLY, node->label, "value of weights alone in a body", why);
     return;
