@@ -192,6 +192,19 @@ static rung_status list_kernels(rung_cuda *self, rung_error *error) {
   return RUNG_OK;
 }
 
+/* A variable switches something off by 0. */
+static bool is_on(const char *variable) {
+  const char *text = getenv(variable);
+  return !text || strcmp(text, "0") != 0;
+}
+
+static void read_variables(rung_cuda *self) {
+  const char *times = getenv("RUNG_CUDA_TIMES");
+  self->overlap = is_on("RUNG_CUDA_OVERLAP");
+  self->captures = is_on("RUNG_CUDA_GRAPHS");
+  self->times = times ? atoi(times) : 0;
+}
+
 static void cuda_close(void *self_) {
   rung_cuda *self = self_;
   if (!self) return;
@@ -200,6 +213,7 @@ static void cuda_close(void *self_) {
     void *before;
     rung_cuda_enter(self, &before);
     if (self->stream) self->driver.stream_wait(self->stream);
+    rung_cuda_graphs_close(self);
     rung_cuda_products_close(self);
     rung_cuda_modules_close(self);
     rung_cuda_memory_close(self);
@@ -207,6 +221,7 @@ static void cuda_close(void *self_) {
     rung_cuda_leave(self, before);
     self->driver.context_release(self->device);
   }
+  rung_cuda_graphs_close(self); /* of a device that did not open */
   rung_mutex_finish(&self->lock);
   rung_host_free(host, RUNG_MEMORY_host, self->kernel, self->kernels * sizeof *self->kernel);
   rung_host_free(host, RUNG_MEMORY_host, self->plain, self->plains * sizeof *self->plain);
@@ -223,7 +238,9 @@ static rung_status cuda_open(rung_host *host, rung_error *error, void **out_self
     rung_host_free(host, RUNG_MEMORY_host, self, sizeof *self);
     return rung_fail(error, RUNG_SYSTEM, "cuda: a lock could not be made");
   }
-  rung_status status = open_device(self, error);
+  read_variables(self);
+  rung_status status = rung_cuda_graphs_open(self, error);
+  if (!status) status = open_device(self, error);
   if (!status) status = make_rows(self, error);
   if (!status) status = list_kernels(self, error);
   if (status) {

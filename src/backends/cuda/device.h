@@ -39,6 +39,12 @@ typedef struct rung_cuda_way {
   rung_cu_way way;
 } rung_cuda_way;
 
+/* What was done since the device was opened. */
+typedef struct rung_cuda_counters {
+  uint64_t captures, patches, replays,
+      launches; /* graphs made, launches in them changed, graphs run, kernels launched alone */
+} rung_cuda_counters;
+
 typedef struct rung_cuda_kernel rung_cuda_kernel;
 typedef struct rung_cuda {
   rung_host *host;
@@ -59,8 +65,13 @@ typedef struct rung_cuda {
   size_t page;
   uint8_t *ring; /* pinned */
   size_t ring_at;
-  bool overlap; /* launches may begin while those in front end */
-  int failed;   /* the first result that was not 0 */
+  bool overlap;  /* launches may begin while those in front end */
+  bool captures; /* lists may become graphs */
+  int times;     /* RUNG_CUDA_TIMES */
+  struct rung_cuda_graphs *graphs;
+  uint64_t lists; /* that were finished: the next one's serial */
+  rung_cuda_counters counters;
+  int failed; /* the first result that was not 0 */
   const char *failed_in;
   rung_cuda_module *module;
   rung_target target;
