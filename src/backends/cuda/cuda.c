@@ -346,6 +346,8 @@ const rung_backend rung_backend_cuda = {.name = "cuda",
                                         .finish = rung_cuda_finish,
                                         .image_bytes = cuda_image_bytes,
                                         .steps = rung_cuda_steps,
+                                        .rehearse = rung_cuda_rehearse,
+                                        .describe = rung_cuda_describe,
                                         .forget = rung_cuda_forget,
                                         .settle = rung_cuda_settle,
                                         .tuning = &rung_cuda_tuning};

@@ -25,8 +25,7 @@
 
 #include "backends/cuda/run.h"
 
-/* From so many launches on a graph costs the host less than they do; graphs of a device. */
-enum { WORTH_A_GRAPH = 4, GRAPHS = 32 };
+enum { GRAPHS = 32 };
 
 typedef struct captured {
   uint8_t *bytes; /* of the list that it stands at; NULL: free */
@@ -66,7 +65,7 @@ void rung_cuda_graphs_close(rung_cuda *self) {
 }
 
 bool rung_cuda_graphs_take(const rung_cuda *self, const rung_cuda_list *list) {
-  return self->captures && !list->library && list->launches >= WORTH_A_GRAPH;
+  return self->captures && !list->library && list->launches >= RUNG_CUDA_WORTH_A_GRAPH;
 }
 
 /* ---- finding */

@@ -30,6 +30,7 @@ typedef struct kept {
   uint64_t refusal_there;
   void *counters; /* on the device, RUNG_CUDA_COUNTERS words */
   bool failed;    /* a table could not be placed */
+  bool rehearses; /* graphs are made, nothing is launched */
   rung_cuda_times times;
 } kept;
 
@@ -48,6 +49,17 @@ static void flush(kept *k, bool traced) {
   rung_cuda_times_end(self, &k->times);
   if (takes && !replayed && !rung_cuda_graph_is_there(self, list, k)) rung_cuda_graph_capture(self, list, k);
   if (traced) rung_cuda_ok(self, self->driver.stream_wait(self->stream), "waiting");
+  rung_cuda_leave(self, before);
+}
+
+static void rehearse_list(kept *k) {
+  rung_cuda *self = k->device;
+  rung_cuda_list *list = &k->now->list;
+  void *before;
+  if (!rung_cuda_graphs_take(self, list)) return;
+  rung_cuda_enter(self, &before);
+  list->serial = ++self->lists;
+  if (!rung_cuda_graph_is_there(self, list, NULL)) rung_cuda_graph_capture(self, list, NULL);
   rung_cuda_leave(self, before);
 }
 
@@ -116,7 +128,7 @@ static void send_table(kept *k, table *t) {
 /* The block table of a paged state. */
 static uint64_t place_table(void *kept_, const rung_kv_view *kv) {
   kept *k = kept_;
-  if (kv->contiguous) return 0;
+  if (kv->contiguous || k->rehearses) return 0;
   const size_t bytes = (size_t)kv->slots * kv->ring * sizeof(uint32_t);
   table *t = NULL;
   for (int i = 0; i < TABLES && !t; i++)
@@ -179,6 +191,11 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
                           .threads = 1,
                           .error = r->run->error};
   if (prepared->absorbed) return RUNG_OK;
+  if (!prepared->kernel->unit && r->kept->rehearses) {
+    rehearse_list(r->kept);
+    rung_cuda_list_begin(&r->kept->now->list);
+    return RUNG_OK;
+  }
   if (!prepared->kernel->unit) {
     flush(r->kept, r->run->on_step != NULL);
     rung_cuda_record_begin(r->kept->now);
@@ -274,6 +291,24 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
   }
   flush(k, false);
   return RUNG_OK;
+}
+
+/* Nothing of a context is there: its addresses are 0, as those of operands are of no meaning. */
+rung_status rung_cuda_rehearse(void *self_, void *image_, rung_run *run, uint32_t first, uint32_t count) {
+  rung_cuda *self = self_;
+  kept *k = rung_host_array(self->host, 1, sizeof *k);
+  if (!k) return rung_fail(run->error, RUNG_OUT_OF_MEMORY, "cuda: out of memory");
+  const running r = {.self = self, .image = image_, .run = run, .kept = k};
+  k->device = self;
+  k->rehearses = true;
+  k->now = &k->record[0];
+  k->now->list.host = self->host;
+  rung_cuda_record_begin(k->now);
+  const rung_status status = make_list(&r, first, count);
+  if (!status) rehearse_list(k);
+  rung_cuda_record_finish(k->now);
+  rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
+  return status;
 }
 
 /* ---- operands */

@@ -74,6 +74,8 @@ void rung_cuda_record_finish(rung_cuda_record *record);
 /* graphs.c. All but open and close under the lock. */
 rung_status rung_cuda_graphs_open(rung_cuda *self, rung_error *error);
 void rung_cuda_graphs_close(rung_cuda *self);
+/* From so many launches on a graph costs the host less than they do. */
+enum { RUNG_CUDA_WORTH_A_GRAPH = 4 };
 /* Is a list one that a graph is made of? */
 bool rung_cuda_graphs_take(const rung_cuda *self, const rung_cuda_list *list);
 /* Launches a graph of the list's range, brought up to date first. False: there is none; nothing was launched. */
@@ -107,8 +109,12 @@ void rung_cuda_times_end(rung_cuda *self, rung_cuda_times *t);   /* behind it */
 void rung_cuda_times_take(rung_cuda *self, rung_cuda_times *t);  /* once the device is done */
 void rung_cuda_times_close(rung_cuda *self, rung_cuda_times *t, const rung_cuda_list *last);
 
+/* describe.c: which of the three ways a plan's runs go. */
+void rung_cuda_describe(void *self, const void *image, const rung_plan *plan, rung_text *out);
+
 /* run.c */
 rung_status rung_cuda_steps(void *self, void *image, rung_run *run, uint32_t first, uint32_t count);
+rung_status rung_cuda_rehearse(void *self, void *image, rung_run *run, uint32_t first, uint32_t count);
 void rung_cuda_forget(void *self, void *kept);
 rung_status rung_cuda_settle(void *self, void *kept, rung_error *error);
 
