@@ -3,6 +3,8 @@
 #ifndef RUNG_CUDA_DEVICE_H
 #define RUNG_CUDA_DEVICE_H
 
+#include <rung/compile.h>
+
 #include "backends/cuda/driver.h"
 #include "base/hash.h"
 #include "base/pool.h"
@@ -60,7 +62,8 @@ typedef struct rung_cuda {
   uint8_t *ring; /* pinned */
   size_t ring_at;
   bool overlap; /* launches may begin while those in front end */
-  int failed;   /* the first result that was not 0 */
+  rung_device_counters counters;
+  int failed; /* the first result that was not 0 */
   const char *failed_in;
   rung_cuda_module *module;
   rung_target target;
@@ -91,10 +94,14 @@ bool rung_cuda_multiply(rung_cuda *self, const rung_cuda_product *p);
 /* memory.c */
 rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error);
 void rung_cuda_memory_close(rung_cuda *self);
+/* A buffer of far.alloc, given back under the lock and after waiting; 0: nothing. */
+void rung_cuda_give_back(rung_cuda *self, uint64_t address, size_t bytes);
 
 /* compile.c: a function of a unit of kernels/, with lines of text in front of it. Compiled when it is not there. */
 rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text *front, const char *const *entry,
                               int entries, void **out_function, rung_error *error);
+/* So much dynamic shared memory may be asked for at a launch of the function. */
+rung_status rung_cuda_allow_shared(rung_cuda *self, void *function, uint32_t bytes, rung_error *error);
 /* Only the text to machine code, for a chip; the code is the caller's (rung_host_free, class host). */
 rung_status rung_cuda_compile_text(rung_host *host, const rung_cu_compiler *compiler, int chip, const char *name,
                                    const char *text, rung_error *error, uint8_t **out_code, size_t *out_bytes);

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-enum { GRAPHS = 8, TABLES = 8, WORTH_A_GRAPH = 4 };
+enum { GRAPHS = 8, TABLES = 8, WORTH_A_GRAPH = 4, COUNTER_BYTES = RUNG_CUDA_COUNTERS * 4 };
 
 typedef struct captured {
   uint8_t *bytes; /* of the list; NULL: free */
@@ -156,6 +156,7 @@ static void capture(kept *k, captured *g) {
   const bool whole = launch_list(self, &k->list);
   if (self->driver.capture_end(self->stream, &graph) || !whole || !graph) return;
   if (self->driver.graph_make(&g->executable, graph, 0)) g->executable = NULL;
+  if (g->executable) self->counters.captures++;
   self->driver.graph_destroy(graph);
 }
 
@@ -175,10 +176,13 @@ static void flush(kept *k, bool traced) {
     if (g) g->used = ++k->clock;
   }
   rung_cuda_times_begin(self, &k->times);
-  if (g && g->executable)
+  if (g && g->executable) {
     rung_cuda_ok(self, self->driver.graph_launch(g->executable, self->stream), "launching a graph");
-  else
+    self->counters.replays++;
+  } else {
     launch_list(self, &k->list);
+    self->counters.launches += k->list.launches;
+  }
   rung_cuda_times_end(self, &k->times);
   if (traced) rung_cuda_ok(self, self->driver.stream_wait(self->stream), "waiting");
   rung_cuda_leave(self, before);
@@ -201,7 +205,7 @@ static rung_status make_kept(rung_cuda *self, rung_error *error, kept **out) {
   rung_cuda_times_open(self, &k->times);
   rung_cuda_leave(self, before);
   *out = k;
-  if (!result && !(k->counters = self->far.alloc(self, RUNG_CUDA_COUNTERS * sizeof(uint32_t))))
+  if (!result && !(k->counters = self->far.alloc(self, COUNTER_BYTES)))
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
   return result ? rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result))
                 : RUNG_OK;
@@ -216,10 +220,9 @@ void rung_cuda_forget(void *self_, void *kept_) {
   self->driver.stream_wait(self->stream);
   rung_cuda_times_close(self, &k->times, &k->list);
   for (int i = 0; i < GRAPHS; i++) drop_graph(self, &k->graph[i]);
-  for (int i = 0; i < TABLES; i++)
-    if (k->table[i].there) self->driver.free(k->table[i].there);
+  for (int i = 0; i < TABLES; i++) rung_cuda_give_back(self, k->table[i].there, k->table[i].bytes);
   if (k->refusal) self->driver.host_free(k->refusal);
-  if (k->counters) self->driver.free((uint64_t)(uintptr_t)k->counters);
+  rung_cuda_give_back(self, (uint64_t)(uintptr_t)k->counters, COUNTER_BYTES);
   rung_cuda_leave(self, before);
   rung_host_free(self->host, RUNG_MEMORY_host, k->list.data, k->list.capacity);
   rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
@@ -305,6 +308,7 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
   if (!prepared->kernel->unit) {
     flush(r->kept, r->run->on_step != NULL);
     r->kept->list.bytes = 0;
+    r->self->counters.host_steps++;
     return rung_cuda_run_host(r->self, step->op, &args);
   }
   const rung_cuda_step s = {.device = r->self,
