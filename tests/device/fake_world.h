@@ -30,6 +30,20 @@ static inline bool fake_begin(void) {
   return true;
 }
 
+/* The GPU that there is (true), or else the false driver: what is counted is checked on both, numbers on a GPU alone. */
+static inline bool fake_unless_real(void) {
+  rung_host *host = NULL;
+  rung_device *device = NULL;
+  rung_error error = {RUNG_OK, ""};
+  CHECK_OK(rung_host_create(NULL, &error, &host));
+  const bool real = !getenv("RUNG_CUDA_DRIVER") && rung_device_create(host, "cuda", NULL, &error, &device) == RUNG_OK;
+  printf("on %s\n", real ? rung_device_name(device) : "the false driver");
+  rung_device_release(device);
+  rung_host_release(host);
+  if (!real) fake_begin();
+  return real;
+}
+
 /* Nothing is left there, and nothing wrong was done. */
 static inline void fake_check(const char *when) {
   test_state.checks++;

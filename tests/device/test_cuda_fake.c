@@ -101,7 +101,8 @@ static void test_random_graphs(void) {
   rung_device_counters counters;
   rung_device_get_counters(device, &counters);
   CHECK(counters.host_steps > 0 && counters.launches == 0 && counters.compiles == 0);
-  CHECK_EQ_I64(counters.buffers + counters.pages, 0);
+  CHECK_EQ_I64(counters.pages, 0);
+  CHECK(counters.buffers <= 2 * 4096); /* words that wait for contexts */
   rung_device_release(device);
   rung_device_release(reference);
   rung_host_release(host);

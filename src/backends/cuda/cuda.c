@@ -216,6 +216,7 @@ static void cuda_close(void *self_) {
     if (self->stream) self->driver.stream_wait(self->stream);
     rung_cuda_products_close(self);
     rung_cuda_modules_close(self);
+    rung_cuda_words_close(self);
     rung_cuda_memory_close(self);
     if (self->stream) self->driver.stream_destroy(self->stream);
     rung_cuda_leave(self, before);

@@ -21,6 +21,19 @@ typedef struct rung_cuda_refusal {
 } rung_cuda_refusal;
 enum { RUNG_CUDA_REFUSES_INDEX = 1, RUNG_CUDA_REFUSES_ROWS = 2 };
 
+/* words.c: what a context has on the device beside its arena. */
+enum { RUNG_CUDA_TABLES = 8, RUNG_CUDA_COUNTERS = 1024 };
+typedef struct rung_cuda_words {
+  struct rung_cuda_words *next;
+  rung_cuda_refusal *refusal; /* pinned */
+  uint64_t refusal_there;
+  uint64_t counters; /* RUNG_CUDA_COUNTERS of them, 0 between launches */
+  struct {
+    uint64_t there;
+    size_t bytes;
+  } table[RUNG_CUDA_TABLES]; /* of block tables, as they come */
+} rung_cuda_words;
+
 typedef struct rung_cuda_module {
   struct rung_cuda_module *next;
   rung_hash key;
@@ -66,6 +79,7 @@ typedef struct rung_cuda {
   int failed; /* the first result that was not 0 */
   const char *failed_in;
   rung_cuda_module *module;
+  rung_cuda_words *words; /* that wait for a context */
   rung_target target;
   const rung_kernel **kernel; /* what target.kernel points at */
   size_t kernels, listed;     /* places, and how many are taken */
@@ -94,8 +108,16 @@ bool rung_cuda_multiply(rung_cuda *self, const rung_cuda_product *p);
 /* memory.c */
 rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error);
 void rung_cuda_memory_close(rung_cuda *self);
-/* A buffer of far.alloc, given back under the lock and after waiting; 0: nothing. */
-void rung_cuda_give_back(rung_cuda *self, uint64_t address, size_t bytes);
+/* What far.alloc and far.free do, under the lock: a buffer filled with zeros, 0 without memory; and back, after waiting. */
+uint64_t rung_cuda_take(rung_cuda *self, size_t bytes);
+void rung_cuda_give_back(rung_cuda *self, uint64_t address, size_t bytes); /* 0: nothing */
+
+/* words.c. To leave them is under the lock, and so is closing. */
+rung_status rung_cuda_words_take(rung_cuda *self, rung_error *error, rung_cuda_words **out);
+void rung_cuda_words_leave(rung_cuda *self, rung_cuda_words *words); /* NULL allowed */
+/* Room for a block table; 0 without memory. */
+uint64_t rung_cuda_words_table(rung_cuda *self, rung_cuda_words *words, int index, size_t bytes);
+void rung_cuda_words_close(rung_cuda *self);
 
 /* compile.c: a function of a unit of kernels/, with lines of text in front of it. Compiled when it is not there. */
 rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text *front, const char *const *entry,

@@ -3,24 +3,30 @@
  * addresses, and copies on the device's one stream. */
 #include "backends/cuda/device.h"
 
-enum { LARGE = 256 << 10 }; /* bytes of a copy that does not go through the ring */
+enum {
+  LARGE = 256 << 10, /* bytes of a copy that does not go through the ring */
+  MUCH = 256 << 20   /* bytes to map of which the driver is asked first whether there are so many */
+};
 
 static void wait_all(rung_cuda *self) {
   rung_cuda_ok(self, self->driver.stream_wait(self->stream), "waiting");
   self->ring_at = 0;
 }
 
+uint64_t rung_cuda_take(rung_cuda *self, size_t bytes) {
+  uint64_t address = 0;
+  if (self->driver.alloc(&address, bytes)) return 0;
+  self->counters.allocations++;
+  self->counters.buffers += bytes;
+  rung_cuda_ok(self, self->driver.fill(address, 0, bytes, self->stream), "filling");
+  return address;
+}
+
 static void *far_alloc(void *self_, size_t bytes) {
   rung_cuda *self = self_;
-  uint64_t address = 0;
   void *before;
   rung_cuda_enter(self, &before);
-  if (self->driver.alloc(&address, bytes)) address = 0;
-  if (address) {
-    self->counters.allocations++;
-    self->counters.buffers += bytes;
-    rung_cuda_ok(self, self->driver.fill(address, 0, bytes, self->stream), "filling");
-  }
+  const uint64_t address = rung_cuda_take(self, bytes);
   rung_cuda_leave(self, before);
   return (void *)(uintptr_t)address;
 }
@@ -64,6 +70,12 @@ static bool map_page(rung_cuda *self, uint64_t at) {
   return mapped;
 }
 
+/* What cannot be had is refused before the GPU is filled with the part that can. */
+static bool is_there(rung_cuda *self, size_t bytes) {
+  size_t left = 0, all = 0;
+  return bytes <= MUCH || self->driver.memory_info(&left, &all) || bytes <= left;
+}
+
 /* Each page alone, so that any of them can be taken away again. */
 static bool far_commit(void *self_, void *p, size_t bytes) {
   rung_cuda *self = self_;
@@ -72,7 +84,8 @@ static bool far_commit(void *self_, void *p, size_t bytes) {
   void *before;
   size_t done = 0;
   rung_cuda_enter(self, &before);
-  while (done < bytes && map_page(self, first + done)) done += self->page;
+  if (is_there(self, bytes))
+    while (done < bytes && map_page(self, first + done)) done += self->page;
   bool all = done == bytes;
   if (all) all = self->driver.set_access(first, bytes, &access, 1) == 0;
   if (all) {

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-enum { GRAPHS = 8, TABLES = 8, WORTH_A_GRAPH = 4, COUNTER_BYTES = RUNG_CUDA_COUNTERS * 4 };
+enum { GRAPHS = 8, WORTH_A_GRAPH = 4 };
 
 typedef struct captured {
   uint8_t *bytes; /* of the list; NULL: free */
@@ -22,9 +22,7 @@ typedef struct captured {
 
 typedef struct table {
   const uint32_t *host;
-  uint64_t there;
-  size_t bytes;
-  uint64_t serial;
+  uint64_t there, serial;
 } table;
 
 /* What steps keep for a context. */
@@ -32,12 +30,10 @@ typedef struct kept {
   rung_cuda *device;
   rung_cuda_list list;
   captured graph[GRAPHS];
-  table table[TABLES];
+  table table[RUNG_CUDA_TABLES];
   uint64_t clock, serial;
-  rung_cuda_refusal *refusal; /* pinned */
-  uint64_t refusal_there;
-  void *counters; /* on the device, RUNG_CUDA_COUNTERS words */
-  bool failed;    /* a table could not be placed */
+  rung_cuda_words *words;
+  bool failed; /* a table could not be placed */
   rung_cuda_times times;
 } kept;
 
@@ -196,19 +192,17 @@ static rung_status make_kept(rung_cuda *self, rung_error *error, kept **out) {
   if (!k) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: out of memory");
   k->device = self;
   k->list.host = self->host;
-  void *before, *pinned = NULL;
+  const rung_status status = rung_cuda_words_take(self, error, &k->words);
+  if (status) {
+    rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
+    return status;
+  }
+  void *before;
   rung_cuda_enter(self, &before);
-  int result = self->driver.host_alloc(&pinned, sizeof *k->refusal, RUNG_CU_HOST_MAPPED);
-  k->refusal = pinned;
-  if (!result) memset(pinned, 0, sizeof *k->refusal);
-  if (!result) result = self->driver.host_address(&k->refusal_there, pinned, 0);
   rung_cuda_times_open(self, &k->times);
   rung_cuda_leave(self, before);
   *out = k;
-  if (!result && !(k->counters = self->far.alloc(self, COUNTER_BYTES)))
-    return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
-  return result ? rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result))
-                : RUNG_OK;
+  return RUNG_OK;
 }
 
 void rung_cuda_forget(void *self_, void *kept_) {
@@ -220,9 +214,7 @@ void rung_cuda_forget(void *self_, void *kept_) {
   self->driver.stream_wait(self->stream);
   rung_cuda_times_close(self, &k->times, &k->list);
   for (int i = 0; i < GRAPHS; i++) drop_graph(self, &k->graph[i]);
-  for (int i = 0; i < TABLES; i++) rung_cuda_give_back(self, k->table[i].there, k->table[i].bytes);
-  if (k->refusal) self->driver.host_free(k->refusal);
-  rung_cuda_give_back(self, (uint64_t)(uintptr_t)k->counters, COUNTER_BYTES);
+  rung_cuda_words_leave(self, k->words);
   rung_cuda_leave(self, before);
   rung_host_free(self->host, RUNG_MEMORY_host, k->list.data, k->list.capacity);
   rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
@@ -233,9 +225,9 @@ rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
   kept *k = kept_;
   RUNG_TRY(self->far.check(self, error));
   if (k) rung_cuda_times_take(self, &k->times);
-  if (!k || !k->refusal->set) return RUNG_OK;
-  const rung_cuda_refusal r = *k->refusal;
-  *k->refusal = (rung_cuda_refusal){0};
+  if (!k || !k->words || !k->words->refusal->set) return RUNG_OK;
+  const rung_cuda_refusal r = *k->words->refusal;
+  *k->words->refusal = (rung_cuda_refusal){0};
   if (r.kind == RUNG_CUDA_REFUSES_INDEX)
     return rung_fail(error, RUNG_OUT_OF_RANGE, "an index is %lld, outside an extent of %lld", (long long)r.value,
                      (long long)r.limit);
@@ -248,20 +240,14 @@ static uint64_t place_table(void *kept_, const rung_kv_view *kv) {
   kept *k = kept_;
   if (kv->contiguous) return 0;
   const size_t bytes = (size_t)kv->slots * kv->ring * sizeof(uint32_t);
-  table *t = NULL;
-  for (int i = 0; i < TABLES && !t; i++)
-    if (!k->table[i].host || k->table[i].host == kv->table) t = &k->table[i];
-  if (!t) {
+  int i = 0;
+  while (i < RUNG_CUDA_TABLES && k->table[i].host && k->table[i].host != kv->table) i++;
+  table *t = i < RUNG_CUDA_TABLES ? &k->table[i] : NULL;
+  if (t && !t->host) *t = (table){kv->table, rung_cuda_words_table(k->device, k->words, i, bytes), 0};
+  if (!t || !t->there) {
+    if (t) t->host = NULL;
     k->failed = true;
     return 0;
-  }
-  if (!t->host) {
-    void *there = k->device->far.alloc(k->device->far.self, bytes);
-    if (!there) {
-      k->failed = true;
-      return 0;
-    }
-    *t = (table){.host = kv->table, .there = (uint64_t)(uintptr_t)there, .bytes = bytes};
   }
   if (t->serial != k->serial) rung_far_write(&k->device->far, (void *)(uintptr_t)t->there, kv->table, bytes);
   t->serial = k->serial;
@@ -316,10 +302,10 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
                             .run = r->run,
                             .index = index,
                             .prepared = prepared,
-                            .refusal = r->kept->refusal_there,
+                            .refusal = r->kept->words->refusal_there,
                             .table = place_table,
                             .kept = r->kept,
-                            .counters = (uint64_t)(uintptr_t)r->kept->counters,
+                            .counters = r->kept->words->counters,
                             .list = &r->kept->list};
   RUNG_TRY(prepared->kernel->launch(&s));
   if (r->kept->failed) {
@@ -350,9 +336,8 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
   running r = {.self = self_, .image = image_, .run = run};
   if (!*run->kept) {
     kept *made = NULL;
-    const rung_status status = make_kept(r.self, run->error, &made);
+    RUNG_TRY(make_kept(r.self, run->error, &made));
     *run->kept = made;
-    RUNG_TRY(status);
   }
   r.kept = *run->kept;
   r.kept->serial++;
