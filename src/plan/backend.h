@@ -4,6 +4,7 @@
 #ifndef RUNG_PLAN_BACKEND_H
 #define RUNG_PLAN_BACKEND_H
 
+#include <rung/compile.h>
 #include <stdatomic.h>
 
 #include "base/pool.h"
@@ -58,6 +59,8 @@ typedef struct rung_backend {
   /* Waits until all steps of a run are done, and says whether one of them refused its operands; NULL where `steps`
    * does. */
   rung_status (*settle)(void *self, void *kept, rung_error *error);
+  /* Fills all of them; NULL: a device that counts nothing. From any thread. */
+  void (*counters)(void *self, rung_device_counters *out);
   const rung_tuning *tuning; /* NULL: no kernel has candidates */
 } rung_backend;
 

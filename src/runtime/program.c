@@ -42,7 +42,7 @@ static rung_status place_constants(rung_program *program, rung_error *error) {
   }
   const rung_status status =
       rung_far_place(host, plan->target->far, RUNG_MEMORY_packed, all, bytes, error, &program->constant);
-  if (program->constant) program->constant_bytes = bytes;
+  if (!status) program->constant_bytes = bytes;
   rung_host_free(host, RUNG_MEMORY_host, all, bytes);
   return status ? rung_fail_prefix(error, status, "constants of a program") : RUNG_OK;
 }

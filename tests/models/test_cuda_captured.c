@@ -215,7 +215,7 @@ static void check_model(const char *path, int64_t blocks) {
     run_talks(t, (const rung_rows[]){{1, 20}, {2, 9}, {0, 1}}, 3, 30, info.vocabulary);
     run_talks(t, (const rung_rows[]){{0, 1}}, 1, 1, info.vocabulary);
     run_talks(t, (const rung_rows[]){{0, 1}, {1, 1}, {2, 1}}, 3, 3, info.vocabulary);
-    const rung_cuda_counters warm = cuda->counters;
+    const rung_device_counters warm = cuda->counters;
     for (int i = 0; i < 60; i++) {
       run_talks(t, (const rung_rows[]){{0, 1}}, 1, 1, info.vocabulary);
       run_talks(t, (const rung_rows[]){{0, 1}, {1, 1}, {2, 1}}, 3, 3, info.vocabulary);

@@ -12,13 +12,13 @@
 #include "ops/elementwise.h"
 #include "ops/op_table.h"
 
-enum { NAME_BYTES = 48, OLDEST_CHIP = 80 };
+enum { NAME_BYTES = 48, OLDEST_CHIP = 80, OLDEST_DRIVER = 12040 /* of CUDA 12.4 */ };
 
 /* ---- the device */
 
 void rung_cuda_enter(rung_cuda *self, void **out_before) {
   rung_mutex_lock(&self->lock);
-  self->driver.context_get(out_before);
+  if (self->driver.context_get(out_before)) *out_before = NULL;
   if (*out_before != self->context) self->driver.context_set(self->context);
 }
 
@@ -51,6 +51,19 @@ rung_status rung_cuda_failed(rung_cuda *self, rung_error *error) {
                    self->failed_in, rung_cuda_text(self, result), result);
 }
 
+/* Symbols alone do not tell: a driver may have them all and not load what the compiler makes. */
+static rung_status check_driver(const rung_cuda *self, rung_error *error) {
+  int version = 0;
+  const int result = self->driver.version(&version);
+  if (result)
+    return rung_fail(error, RUNG_UNSUPPORTED, "cuda: the driver does not say its version: %s",
+                     rung_cuda_text(self, result));
+  if (version < OLDEST_DRIVER)
+    return rung_fail(error, RUNG_UNSUPPORTED, "cuda: the driver is one of CUDA %d.%d; 12.4 or later is needed",
+                     version / 1000, version % 1000 / 10);
+  return RUNG_OK;
+}
+
 static rung_status find_device(rung_cuda *self, rung_error *error) {
   const char *text = getenv("RUNG_CUDA_DEVICE");
   const int ordinal = text && *text ? atoi(text) : 0;
@@ -79,6 +92,7 @@ static rung_status find_device(rung_cuda *self, rung_error *error) {
 
 static rung_status open_device(rung_cuda *self, rung_error *error) {
   RUNG_TRY(rung_cu_driver_open(&self->driver, error));
+  RUNG_TRY(check_driver(self, error));
   RUNG_TRY(rung_cu_compiler_open(&self->compiler, error));
   RUNG_TRY(find_device(self, error));
   void *before;
@@ -216,6 +230,7 @@ static void cuda_close(void *self_) {
     rung_cuda_graphs_close(self);
     rung_cuda_products_close(self);
     rung_cuda_modules_close(self);
+    rung_cuda_words_close(self);
     rung_cuda_memory_close(self);
     if (self->stream) self->driver.stream_destroy(self->stream);
     rung_cuda_leave(self, before);
@@ -267,6 +282,13 @@ static rung_status cuda_open(rung_host *host, rung_error *error, void **out_self
 }
 
 static const rung_target *cuda_target(void *self) { return &((rung_cuda *)self)->target; }
+
+static void cuda_counters(void *self_, rung_device_counters *out) {
+  rung_cuda *self = self_;
+  rung_mutex_lock(&self->lock);
+  *out = self->counters;
+  rung_mutex_unlock(&self->lock);
+}
 
 /* ---- images */
 
@@ -350,4 +372,5 @@ const rung_backend rung_backend_cuda = {.name = "cuda",
                                         .describe = rung_cuda_describe,
                                         .forget = rung_cuda_forget,
                                         .settle = rung_cuda_settle,
+                                        .counters = cuda_counters,
                                         .tuning = &rung_cuda_tuning};

@@ -11,7 +11,7 @@
 #include "backends/cuda/device.h"
 #include "plan/backend.h"
 
-enum { RUNG_CUDA_FUNCTIONS = 6, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 3, RUNG_CUDA_COUNTERS = 1024 };
+enum { RUNG_CUDA_FUNCTIONS = 6, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 3 };
 
 /* What a step of a plan has prepared; lives in the image's arena. */
 typedef struct rung_cuda_prepared {

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-enum { RECORDS = 8, TABLES = 8 };
+enum { RECORDS = 8 };
 
 typedef struct table {
   const uint32_t *host;
@@ -24,11 +24,9 @@ typedef struct table {
 typedef struct kept {
   rung_cuda *device;
   rung_cuda_record record[RECORDS], *now; /* now: that of the list being made or launched */
-  table table[TABLES];
+  table table[RUNG_CUDA_TABLES];
   uint64_t clock, serial;
-  rung_cuda_refusal *refusal; /* pinned */
-  uint64_t refusal_there;
-  void *counters; /* on the device, RUNG_CUDA_COUNTERS words */
+  rung_cuda_words *words;
   bool failed;    /* a table could not be placed */
   bool rehearses; /* graphs are made, nothing is launched */
   rung_cuda_times times;
@@ -71,19 +69,17 @@ static rung_status make_kept(rung_cuda *self, rung_error *error, kept **out) {
   k->device = self;
   for (int i = 0; i < RECORDS; i++) k->record[i].list.host = self->host;
   k->now = &k->record[0];
-  void *before, *pinned = NULL;
+  const rung_status status = rung_cuda_words_take(self, error, &k->words);
+  if (status) {
+    rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
+    return status;
+  }
+  void *before;
   rung_cuda_enter(self, &before);
-  int result = self->driver.host_alloc(&pinned, sizeof *k->refusal, RUNG_CU_HOST_MAPPED);
-  k->refusal = pinned;
-  if (!result) memset(pinned, 0, sizeof *k->refusal);
-  if (!result) result = self->driver.host_address(&k->refusal_there, pinned, 0);
   rung_cuda_times_open(self, &k->times);
   rung_cuda_leave(self, before);
   *out = k;
-  if (!result && !(k->counters = self->far.alloc(self, RUNG_CUDA_COUNTERS * sizeof(uint32_t))))
-    return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
-  return result ? rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result))
-                : RUNG_OK;
+  return RUNG_OK;
 }
 
 void rung_cuda_forget(void *self_, void *kept_) {
@@ -95,10 +91,7 @@ void rung_cuda_forget(void *self_, void *kept_) {
   self->driver.stream_wait(self->stream);
   rung_cuda_times_close(self, &k->times, &k->now->list);
   rung_cuda_graphs_leave(self, k);
-  for (int i = 0; i < TABLES; i++)
-    if (k->table[i].there) self->driver.free(k->table[i].there);
-  if (k->refusal) self->driver.host_free(k->refusal);
-  if (k->counters) self->driver.free((uint64_t)(uintptr_t)k->counters);
+  rung_cuda_words_leave(self, k->words);
   rung_cuda_leave(self, before);
   for (int i = 0; i < RECORDS; i++) rung_cuda_record_finish(&k->record[i]);
   rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
@@ -109,9 +102,9 @@ rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
   kept *k = kept_;
   RUNG_TRY(self->far.check(self, error));
   if (k) rung_cuda_times_take(self, &k->times);
-  if (!k || !k->refusal->set) return RUNG_OK;
-  const rung_cuda_refusal r = *k->refusal;
-  *k->refusal = (rung_cuda_refusal){0};
+  if (!k || !k->words || !k->words->refusal->set) return RUNG_OK;
+  const rung_cuda_refusal r = *k->words->refusal;
+  *k->words->refusal = (rung_cuda_refusal){0};
   if (r.kind == RUNG_CUDA_REFUSES_INDEX)
     return rung_fail(error, RUNG_OUT_OF_RANGE, "an index is %lld, outside an extent of %lld", (long long)r.value,
                      (long long)r.limit);
@@ -130,20 +123,14 @@ static uint64_t place_table(void *kept_, const rung_kv_view *kv) {
   kept *k = kept_;
   if (kv->contiguous || k->rehearses) return 0;
   const size_t bytes = (size_t)kv->slots * kv->ring * sizeof(uint32_t);
-  table *t = NULL;
-  for (int i = 0; i < TABLES && !t; i++)
-    if (!k->table[i].host || k->table[i].host == kv->table) t = &k->table[i];
-  if (!t) {
+  int i = 0;
+  while (i < RUNG_CUDA_TABLES && k->table[i].host && k->table[i].host != kv->table) i++;
+  table *t = i < RUNG_CUDA_TABLES ? &k->table[i] : NULL;
+  if (t && !t->host) *t = (table){kv->table, rung_cuda_words_table(k->device, k->words, i, bytes), bytes, 0};
+  if (!t || !t->there) {
+    if (t) t->host = NULL;
     k->failed = true;
     return 0;
-  }
-  if (!t->host) {
-    void *there = k->device->far.alloc(k->device->far.self, bytes);
-    if (!there) {
-      k->failed = true;
-      return 0;
-    }
-    *t = (table){.host = kv->table, .there = (uint64_t)(uintptr_t)there, .bytes = bytes};
   }
   send_table(k, t);
   k->now->tables |= 1u << (t - k->table);
@@ -200,18 +187,20 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
     flush(r->kept, r->run->on_step != NULL);
     rung_cuda_record_begin(r->kept->now);
     r->kept->now->lost = true; /* the list goes on behind this step */
+    r->self->counters.host_steps++;
     return rung_cuda_run_host(r->self, step->op, &args);
   }
+  const rung_cuda_words *words = r->kept->words; /* NULL: a rehearsal */
   const rung_cuda_step s = {.device = r->self,
                             .args = &args,
                             .run = r->run,
                             .index = index,
                             .prepared = prepared,
-                            .refusal = r->kept->refusal_there,
+                            .refusal = words ? words->refusal_there : 0,
                             .table = place_table,
                             .lengths = note_lengths,
                             .kept = r->kept,
-                            .counters = (uint64_t)(uintptr_t)r->kept->counters,
+                            .counters = words ? words->counters : 0,
                             .list = &r->kept->now->list};
   RUNG_TRY(prepared->kernel->launch(&s));
   if (r->kept->failed) {
@@ -282,7 +271,7 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
   k->serial++;
   if (find_record(k, run, first, count)) {
     RUNG_TRY(cancelled(run));
-    for (int i = 0; i < TABLES; i++)
+    for (int i = 0; i < RUNG_CUDA_TABLES; i++)
       if (k->now->tables & (1u << i)) send_table(k, &k->table[i]);
   } else {
     rung_cuda_record_begin(k->now);
