@@ -157,6 +157,14 @@ static int fake_host_address(uint64_t *address, void *p, unsigned flags) {
   *address = (uint64_t)(uintptr_t)p;
   return 0;
 }
+static int fake_alloc(uint64_t *address, size_t bytes) {
+  *address = (uint64_t)(uintptr_t)malloc(bytes);
+  return *address ? 0 : RUNG_CU_OUT_OF_MEMORY;
+}
+static int fake_fill(uint64_t to, unsigned char value, size_t bytes, void *stream) {
+  (void)to, (void)value, (void)bytes, (void)stream;
+  return 0;
+}
 static int fake_free(uint64_t address) {
   free((void *)(uintptr_t)address);
   return 0;
@@ -228,6 +236,8 @@ static void open_world(world *w) {
   w->cuda.chip = 90;
   w->cuda.driver = (rung_cu_driver){.error_text = fake_text,
                                     .context_get = fake_context_get,
+                                    .alloc = fake_alloc,
+                                    .fill = fake_fill,
                                     .free = fake_free,
                                     .host_alloc = fake_host_alloc,
                                     .host_free = fake_host_free,
