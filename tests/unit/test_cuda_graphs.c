@@ -510,6 +510,47 @@ static void test_watched_runs(void) {
   close_world(&w);
 }
 
+/* A rehearsal makes the graph and launches nothing; the first context that comes takes it. */
+static void test_rehearsals(void) {
+  world w;
+  open_world(&w);
+  w.dim[0] = 5;
+  CHECK_OK(rung_cuda_rehearse(&w.cuda, &w.image, &w.run, 0, STEPS));
+  w.dim[0] = 9;
+  CHECK_OK(rung_cuda_rehearse(&w.cuda, &w.image, &w.run, 0, STEPS));
+  CHECK_EQ_I64(w.cuda.counters.captures, 1);
+  CHECK_EQ_I64(fake.launched, 0);
+  CHECK(w.kept == NULL);
+  for (int i = 0; i < 5; i++) run_checked(&w, 5 + i);
+  CHECK_EQ_I64(w.cuda.counters.captures, 1);
+  CHECK_EQ_I64(w.cuda.counters.launches, 0);
+  close_world(&w);
+}
+
+static void check_says(world *w, const char *says) {
+  rung_text text;
+  rung_text_init(&text, w->host);
+  rung_cuda_describe(&w->cuda, &w->image, &w->plan, &text);
+  CHECK(text.data && strstr(text.data, says));
+  if (text.data && !strstr(text.data, says)) fprintf(stderr, "  %s", text.data);
+  rung_text_finish(&text);
+}
+
+/* Which of the three ways runs of a plan go. */
+static void test_what_is_said(void) {
+  world w;
+  open_world(&w);
+  check_says(&w, "one captured graph");
+  w.prepared[1].absorbed = w.prepared[2].absorbed = w.prepared[3].absorbed = true;
+  check_says(&w, "plain launches, no more than 3");
+  w.prepared[1].absorbed = w.prepared[2].absorbed = w.prepared[3].absorbed = false;
+  w.prepared[1].kernel = &of_host;
+  check_says(&w, "hybrid, 1 of 2 stretches of kernels captured, between 1 steps of the host and 0");
+  w.cuda.captures = false;
+  check_says(&w, "plain launches, captures are switched off");
+  close_world(&w);
+}
+
 typedef struct countdown {
   int left;
 } countdown;
@@ -549,6 +590,8 @@ int main(void) {
   RUN(test_what_is_not_captured);
   RUN(test_steps_of_the_host);
   RUN(test_watched_runs);
+  RUN(test_rehearsals);
+  RUN(test_what_is_said);
   RUN(test_no_memory);
   return TEST_END();
 }
