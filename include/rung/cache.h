@@ -221,7 +221,9 @@ RUNG_API RUNG_CHECKED rung_status rung_ladder_get(rung_ladder *ladder, int64_t k
 RUNG_API RUNG_CHECKED rung_status rung_ladder_template(rung_ladder *ladder, rung_error *error,
                                                        rung_template **out_template);
 /* Compiles these rungs now; rungs NULL: all, smallest first. Ends at the first that is refused. Tunes them first if the
- * device's policy says so (rung_tune_policy.warm). */
+ * device's policy says so (rung_tune_policy.warm). Where a device captures runs, it captures those of all sizes of the
+ * rungs, with the other symbols at their least and at their ceilings; not in programs with sizes that are found at run
+ * time, which are captured when they run. */
 RUNG_API RUNG_CHECKED rung_status rung_ladder_warm(rung_ladder *ladder, const size_t *rungs, size_t count,
                                                    rung_error *error);
 

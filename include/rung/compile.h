@@ -36,6 +36,29 @@ RUNG_API void rung_device_release(rung_device *device);
 RUNG_API const char *rung_device_name(const rung_device *device); /* "cpu (avx512)" */
 /* Rewrite passes that were run for it so far: none is by planning, by making contexts or by a run. */
 RUNG_API uint64_t rung_device_passes(const rung_device *device);
+/* What a device with memory of its own has done since it was created: zeros for "cpu" and "ref". `text` says what is
+ * counted. Runs compile nothing, and once sizes have been met they capture nothing and take no memory: two readings
+ * with runs in between show it. */
+#define RUNG_DEVICE_COUNTER_MAP(X)                                                           \
+  X(compiles, "texts of kernels that were compiled")                                         \
+  X(modules, "compiled kernels that were loaded, those kept from a process before included") \
+  X(captures, "stretches of a run that were captured, to be replayed as a whole")            \
+  X(patches, "launches in such a capture that were given other sizes or places")             \
+  X(replays, "captures that were replayed")                                                  \
+  X(launches, "kernels that were launched one by one")                                       \
+  X(host_steps, "steps without a kernel, computed by the host")                              \
+  X(to_device, "bytes copied there")                                                         \
+  X(to_host, "bytes copied back")                                                            \
+  X(on_device, "bytes copied there from one place to another")                               \
+  X(allocations, "calls that took memory: buffers and pages")                                \
+  X(buffers, "bytes held now: weights, forms, constants, words of contexts")                 \
+  X(pages, "bytes held now, mapped as sizes grow: arenas, scratch, states")
+typedef struct rung_device_counters {
+#define X(name, text) uint64_t name;
+  RUNG_DEVICE_COUNTER_MAP(X)
+#undef X
+} rung_device_counters;
+RUNG_API void rung_device_get_counters(const rung_device *device, rung_device_counters *out_counters);
 RUNG_API int rung_device_threads(const rung_device *device);
 RUNG_API rung_host *rung_device_host(const rung_device *device);
 

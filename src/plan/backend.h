@@ -4,6 +4,7 @@
 #ifndef RUNG_PLAN_BACKEND_H
 #define RUNG_PLAN_BACKEND_H
 
+#include <rung/compile.h>
 #include <stdatomic.h>
 
 #include "base/pool.h"
@@ -48,11 +49,18 @@ typedef struct rung_backend {
   uint64_t (*image_bytes)(void *self, const void *image); /* that it holds */
   /* Runs kernel steps [first, first + count) in order; all of them are RUNG_STEP_KERNEL. */
   rung_status (*steps)(void *self, void *image, rung_run *run, uint32_t first, uint32_t count);
+  /* Makes what a run of these steps would make on its way (captured steps), and runs nothing: operands are of the right
+   * extents, their addresses of no meaning, and so are those of states. NULL: nothing is made on the way. */
+  rung_status (*rehearse)(void *self, void *image, rung_run *run, uint32_t first, uint32_t count);
+  /* How runs of a plan are done, in lines; NULL: step by step. */
+  void (*describe)(void *self, const void *image, const rung_plan *plan, rung_text *out);
   /* What steps kept for a context (captured steps) goes; NULL where nothing is kept. `kept` may be NULL. */
   void (*forget)(void *self, void *kept);
   /* Waits until all steps of a run are done, and says whether one of them refused its operands; NULL where `steps`
    * does. */
   rung_status (*settle)(void *self, void *kept, rung_error *error);
+  /* Fills all of them; NULL: a device that counts nothing. From any thread. */
+  void (*counters)(void *self, rung_device_counters *out);
   const rung_tuning *tuning; /* NULL: no kernel has candidates */
 } rung_backend;
 

@@ -203,13 +203,42 @@ static rung_status image_of(rung_context *c, uint32_t root, const rung_resolved 
                : RUNG_OK;
 }
 
+/* Inputs on their way to a far device. Those that the context keeps lie here as they lie there: neighbours go in one
+ * copy, with the bytes that aligning left between them, which are nobody's. */
+typedef struct convoy {
+  uint8_t *to;
+  const uint8_t *from;
+  size_t bytes;
+} convoy;
+
+static void send_convoy(const rung_context *c, convoy *v) {
+  rung_far_write(c->far, v->to, v->from, v->bytes);
+  *v = (convoy){0};
+}
+
+static void add_input(const rung_context *c, convoy *v, const rung_bound *b, uint8_t *to, size_t bytes) {
+  const uint8_t *from = b->tensor.data;
+  if (!bytes) return;
+  if (v->bytes && b->owned && from >= v->from + v->bytes) {
+    const size_t apart = (size_t)(from - v->from);
+    if ((size_t)(to - v->to) == apart && apart - v->bytes < c->template_->device->target->align) {
+      v->bytes = apart + bytes;
+      return;
+    }
+  }
+  send_convoy(c, v);
+  *v = (convoy){to, from, bytes};
+  if (!b->owned) send_convoy(c, v);
+}
+
 rung_status rung_context_copy_inputs(rung_context *c, const rung_resolved *now) {
   const rung_plan *plan = c->program->plan;
+  convoy sent = {0};
   for (uint32_t i = 0; i < plan->inputs; i++) {
     const rung_bound *b = &c->input[i];
     const uint32_t root = plan->input[i].root;
     uint8_t *image = c->root[root];
-    if (c->far && !b->copy) rung_far_write(c->far, c->root[root], b->tensor.data, bytes_now(c, root, now));
+    if (c->far && !b->copy) add_input(c, &sent, b, c->root[root], bytes_now(c, root, now));
     if (!b->copy) continue;
     if (c->far) RUNG_TRY(image_of(c, root, now, &image));
     const rung_value_type *type = &plan->input[i].type;
@@ -222,6 +251,7 @@ rung_status rung_context_copy_inputs(rung_context *c, const rung_resolved *now) 
                        from);
     if (c->far) rung_far_write(c->far, c->root[root], image, bytes_now(c, root, now));
   }
+  send_convoy(c, &sent);
   return RUNG_OK;
 }
 

@@ -122,5 +122,9 @@ void rung_device_release(rung_device *device) {
 
 const char *rung_device_name(const rung_device *device) { return device ? device->name : ""; }
 uint64_t rung_device_passes(const rung_device *device) { return device ? atomic_load(&device->passes) : 0; }
+void rung_device_get_counters(const rung_device *device, rung_device_counters *out) {
+  *out = (rung_device_counters){0};
+  if (device && device->backend->counters) device->backend->counters(device->self, out);
+}
 int rung_device_threads(const rung_device *device) { return device ? device->threads : 0; }
 rung_host *rung_device_host(const rung_device *device) { return device ? device->host : NULL; }

@@ -167,7 +167,11 @@ rung_status rung_far_place(rung_host *host, const rung_far *far, rung_memory_cla
   }
   if (!data) return RUNG_OK;
   far->write(far->self, *out_there, data, bytes);
-  return rung_far_check(far, error);
+  const rung_status status = rung_far_check(far, error);
+  if (!status) return RUNG_OK;
+  rung_far_remove(host, far, class_, *out_there, bytes);
+  *out_there = NULL;
+  return status;
 }
 
 void rung_far_remove(rung_host *host, const rung_far *far, rung_memory_class class_, uint8_t *there, uint64_t bytes) {

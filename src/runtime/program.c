@@ -42,7 +42,7 @@ static rung_status place_constants(rung_program *program, rung_error *error) {
   }
   const rung_status status =
       rung_far_place(host, plan->target->far, RUNG_MEMORY_packed, all, bytes, error, &program->constant);
-  if (program->constant) program->constant_bytes = bytes;
+  if (!status) program->constant_bytes = bytes;
   rung_host_free(host, RUNG_MEMORY_host, all, bytes);
   return status ? rung_fail_prefix(error, status, "constants of a program") : RUNG_OK;
 }
@@ -290,6 +290,8 @@ rung_status rung_program_print(const rung_program *program, rung_error *error, c
     rung_text_printf(&text, "), steps %u..%u\n", b->first, b->last);
   }
   for (uint32_t s = 0; s < plan->steps; s++) print_step(plan, s, &text);
+  const rung_device *device = program->template_->device;
+  if (device->backend->describe) device->backend->describe(device->self, program->image, plan, &text);
   const rung_status status = rung_text_status(&text, error);
   char *copy = status ? NULL : rung_host_alloc(program->template_->device->host, RUNG_MEMORY_host, text.length + 1, 0);
   if (copy) {

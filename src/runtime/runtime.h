@@ -73,6 +73,8 @@ rung_status rung_template_plan(rung_template *template_, const rung_binding *cei
 /* rung_tune as the device's policy has it for ladders that are warmed: mostly nothing. Tables that cannot be written are
  * said to the log (tune/tune.c). */
 rung_status rung_tune_warm(rung_template *template_, const rung_binding *ceiling, size_t count, rung_error *error);
+/* Has the backend make ahead what runs with the symbol in [lo, hi] would make on their way (rehearse.c). */
+rung_status rung_program_rehearse(rung_program *program, const char *symbol, int64_t lo, int64_t hi, rung_error *error);
 uint64_t rung_program_bytes(const rung_program *program);     /* class host */
 uint64_t rung_template_bytes(const rung_template *template_); /* class host; graph and dimensions */
 void rung_program_account(rung_program *program, rung_account *account, uint64_t bytes);

@@ -250,15 +250,28 @@ static rung_status check_pool(const rung_state *s, const rung_kv_class *class_, 
                    slot, missing, RUNG_KV_BLOCK, class_->spares, class_->blocks, s->sequences);
 }
 
+/* The block that a place has, or gets: the next spare one. */
+static uint32_t block_for(const rung_kv_class *class_, int32_t slot, int64_t block, uint32_t *spares) {
+  const uint32_t at = *place_of(class_, slot, block);
+  return at == RUNG_NO_BLOCK ? class_->spare[--*spares] : at;
+}
+
+/* Neighbours are committed together: of a length that there is no memory for, none is kept. */
 static rung_status take_blocks(rung_kv_class *class_, int32_t slot, int64_t past, int64_t count, rung_error *error) {
   int64_t first, last;
   blocks_of(class_, past, count, &first, &last);
-  for (int64_t b = first; b <= last; b++) {
-    uint32_t *place = place_of(class_, slot, b);
-    const uint32_t block = *place == RUNG_NO_BLOCK ? class_->spare[class_->spares - 1] : *place;
-    RUNG_TRY(rung_region_commit(&class_->region, (size_t)block * class_->block_bytes, class_->block_bytes, error));
-    if (*place == RUNG_NO_BLOCK) class_->spares--;
-    *place = block;
+  for (int64_t b = first, behind; b <= last; b = behind) {
+    uint32_t spares = class_->spares;
+    const uint32_t block = block_for(class_, slot, b, &spares);
+    for (behind = b + 1; behind <= last; behind++) {
+      uint32_t then = spares;
+      if (block_for(class_, slot, behind, &then) != block + (uint32_t)(behind - b)) break;
+      spares = then;
+    }
+    RUNG_TRY(rung_region_commit(&class_->region, (size_t)block * class_->block_bytes,
+                                (size_t)(behind - b) * class_->block_bytes, error));
+    for (int64_t i = b; i < behind; i++) *place_of(class_, slot, i) = block + (uint32_t)(i - b);
+    class_->spares = spares;
   }
   return RUNG_OK;
 }

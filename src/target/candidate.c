@@ -154,4 +154,4 @@ int64_t rung_tune_bucket_rows(uint16_t bucket) {
   return bucket < LAST_BUCKET ? INT64_C(1) << bucket : (INT64_C(1) << (LAST_BUCKET - 1)) + 1;
 }
 
-int rung_default_stages(int64_t rows, int64_t keys) { return rows <= 8 || keys > 1024 ? 2 : 1; }
+int rung_default_stages(int64_t rows, int64_t keys) { return rows <= 8 || keys > RUNG_DEFAULT_KEYS ? 2 : 1; }

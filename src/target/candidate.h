@@ -58,6 +58,7 @@ uint16_t rung_tune_bucket(int64_t rows);
 /* The largest n of a bucket; of the last one the smallest. */
 int64_t rung_tune_bucket_rows(uint16_t bucket);
 /* What is done without a winner: two stages up to 8 rows or beyond 1024 keys. */
+enum { RUNG_DEFAULT_KEYS = 1024 };
 int rung_default_stages(int64_t rows, int64_t keys);
 
 #endif

@@ -250,6 +250,7 @@ const cli_variable cli_variables[] = {
     {"RUNG_STORE", "folder of stored compiles, where --store or --dir is not given"},
     {"RUNG_TUNE", "folder of winners that rung tune found"},
     {"RUNG_TUNE_PROFILE", "balanced, latency, accurate: what tuning may choose; deterministic: no winners are taken"},
+    {"RUNG_CUDA_DRIVER", "file of NVIDIA's driver, where it is not the system's"},
     {"RUNG_NVRTC", "file of the CUDA run-time compiler, where it is not found by its name"},
     {"RUNG_CUDA_CACHE", "folder in which compiled kernels are kept for the next process"},
     {"RUNG_CUDA_DEVICE", "number of the GPU, 0 where not given"},

@@ -113,7 +113,9 @@ static rung_status load_module(rung_cuda *self, const char *unit, const char *te
                                void **out_module) {
   uint8_t *code;
   size_t bytes;
+  self->counters.modules++;
   if (load_kept(self, key, out_module)) return RUNG_OK;
+  self->counters.compiles++;
   RUNG_TRY(rung_cuda_compile_text(self->host, &self->compiler, self->chip, unit, text, error, &code, &bytes));
   const int result = self->driver.module_load(out_module, code);
   if (!result) keep(self, key, code, bytes);
@@ -173,6 +175,15 @@ rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text
   rung_cuda_leave(self, before);
   rung_text_finish(&all);
   return status;
+}
+
+rung_status rung_cuda_allow_shared(rung_cuda *self, void *function, uint32_t bytes, rung_error *error) {
+  void *before;
+  rung_cuda_enter(self, &before);
+  const int result = self->driver.function_set(function, RUNG_CU_SHARED_BYTES, (int)bytes);
+  rung_cuda_leave(self, before);
+  if (!result) return RUNG_OK;
+  return rung_fail(error, RUNG_SYSTEM, "cuda: %u bytes of shared memory: %s", bytes, rung_cuda_text(self, result));
 }
 
 void rung_cuda_modules_close(rung_cuda *self) {

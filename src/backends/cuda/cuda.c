@@ -12,13 +12,13 @@
 #include "ops/elementwise.h"
 #include "ops/op_table.h"
 
-enum { NAME_BYTES = 48, OLDEST_CHIP = 80 };
+enum { NAME_BYTES = 48, OLDEST_CHIP = 80, OLDEST_DRIVER = 12040 /* of CUDA 12.4 */ };
 
 /* ---- the device */
 
 void rung_cuda_enter(rung_cuda *self, void **out_before) {
   rung_mutex_lock(&self->lock);
-  self->driver.context_get(out_before);
+  if (self->driver.context_get(out_before)) *out_before = NULL;
   if (*out_before != self->context) self->driver.context_set(self->context);
 }
 
@@ -51,6 +51,19 @@ rung_status rung_cuda_failed(rung_cuda *self, rung_error *error) {
                    self->failed_in, rung_cuda_text(self, result), result);
 }
 
+/* Symbols alone do not tell: a driver may have them all and not load what the compiler makes. */
+static rung_status check_driver(const rung_cuda *self, rung_error *error) {
+  int version = 0;
+  const int result = self->driver.version(&version);
+  if (result)
+    return rung_fail(error, RUNG_UNSUPPORTED, "cuda: the driver does not say its version: %s",
+                     rung_cuda_text(self, result));
+  if (version < OLDEST_DRIVER)
+    return rung_fail(error, RUNG_UNSUPPORTED, "cuda: the driver is one of CUDA %d.%d; 12.4 or later is needed",
+                     version / 1000, version % 1000 / 10);
+  return RUNG_OK;
+}
+
 static rung_status find_device(rung_cuda *self, rung_error *error) {
   const char *text = getenv("RUNG_CUDA_DEVICE");
   const int ordinal = text && *text ? atoi(text) : 0;
@@ -79,6 +92,7 @@ static rung_status find_device(rung_cuda *self, rung_error *error) {
 
 static rung_status open_device(rung_cuda *self, rung_error *error) {
   RUNG_TRY(rung_cu_driver_open(&self->driver, error));
+  RUNG_TRY(check_driver(self, error));
   RUNG_TRY(rung_cu_compiler_open(&self->compiler, error));
   RUNG_TRY(find_device(self, error));
   void *before;
@@ -192,6 +206,19 @@ static rung_status list_kernels(rung_cuda *self, rung_error *error) {
   return RUNG_OK;
 }
 
+/* A variable switches something off by 0. */
+static bool is_on(const char *variable) {
+  const char *text = getenv(variable);
+  return !text || strcmp(text, "0") != 0;
+}
+
+static void read_variables(rung_cuda *self) {
+  const char *times = getenv("RUNG_CUDA_TIMES");
+  self->overlap = is_on("RUNG_CUDA_OVERLAP");
+  self->captures = is_on("RUNG_CUDA_GRAPHS");
+  self->times = times ? atoi(times) : 0;
+}
+
 static void cuda_close(void *self_) {
   rung_cuda *self = self_;
   if (!self) return;
@@ -200,13 +227,16 @@ static void cuda_close(void *self_) {
     void *before;
     rung_cuda_enter(self, &before);
     if (self->stream) self->driver.stream_wait(self->stream);
+    rung_cuda_graphs_close(self);
     rung_cuda_products_close(self);
     rung_cuda_modules_close(self);
+    rung_cuda_words_close(self);
     rung_cuda_memory_close(self);
     if (self->stream) self->driver.stream_destroy(self->stream);
     rung_cuda_leave(self, before);
     self->driver.context_release(self->device);
   }
+  rung_cuda_graphs_close(self); /* of a device that did not open */
   rung_mutex_finish(&self->lock);
   rung_host_free(host, RUNG_MEMORY_host, self->kernel, self->kernels * sizeof *self->kernel);
   rung_host_free(host, RUNG_MEMORY_host, self->plain, self->plains * sizeof *self->plain);
@@ -223,7 +253,9 @@ static rung_status cuda_open(rung_host *host, rung_error *error, void **out_self
     rung_host_free(host, RUNG_MEMORY_host, self, sizeof *self);
     return rung_fail(error, RUNG_SYSTEM, "cuda: a lock could not be made");
   }
-  rung_status status = open_device(self, error);
+  read_variables(self);
+  rung_status status = rung_cuda_graphs_open(self, error);
+  if (!status) status = open_device(self, error);
   if (!status) status = make_rows(self, error);
   if (!status) status = list_kernels(self, error);
   if (status) {
@@ -250,6 +282,13 @@ static rung_status cuda_open(rung_host *host, rung_error *error, void **out_self
 }
 
 static const rung_target *cuda_target(void *self) { return &((rung_cuda *)self)->target; }
+
+static void cuda_counters(void *self_, rung_device_counters *out) {
+  rung_cuda *self = self_;
+  rung_mutex_lock(&self->lock);
+  *out = self->counters;
+  rung_mutex_unlock(&self->lock);
+}
 
 /* ---- images */
 
@@ -329,6 +368,9 @@ const rung_backend rung_backend_cuda = {.name = "cuda",
                                         .finish = rung_cuda_finish,
                                         .image_bytes = cuda_image_bytes,
                                         .steps = rung_cuda_steps,
+                                        .rehearse = rung_cuda_rehearse,
+                                        .describe = rung_cuda_describe,
                                         .forget = rung_cuda_forget,
                                         .settle = rung_cuda_settle,
+                                        .counters = cuda_counters,
                                         .tuning = &rung_cuda_tuning};

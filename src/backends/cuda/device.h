@@ -3,6 +3,8 @@
 #ifndef RUNG_CUDA_DEVICE_H
 #define RUNG_CUDA_DEVICE_H
 
+#include <rung/compile.h>
+
 #include "backends/cuda/driver.h"
 #include "base/hash.h"
 #include "base/pool.h"
@@ -18,6 +20,19 @@ typedef struct rung_cuda_refusal {
   int64_t value, limit;
 } rung_cuda_refusal;
 enum { RUNG_CUDA_REFUSES_INDEX = 1, RUNG_CUDA_REFUSES_ROWS = 2 };
+
+/* words.c: what a context has on the device beside its arena. */
+enum { RUNG_CUDA_TABLES = 8, RUNG_CUDA_COUNTERS = 1024 };
+typedef struct rung_cuda_words {
+  struct rung_cuda_words *next;
+  rung_cuda_refusal *refusal; /* pinned */
+  uint64_t refusal_there;
+  uint64_t counters; /* RUNG_CUDA_COUNTERS of them, 0 between launches */
+  struct {
+    uint64_t there;
+    size_t bytes;
+  } table[RUNG_CUDA_TABLES]; /* of block tables, as they come */
+} rung_cuda_words;
 
 typedef struct rung_cuda_module {
   struct rung_cuda_module *next;
@@ -59,10 +74,16 @@ typedef struct rung_cuda {
   size_t page;
   uint8_t *ring; /* pinned */
   size_t ring_at;
-  bool overlap; /* launches may begin while those in front end */
-  int failed;   /* the first result that was not 0 */
+  bool overlap;  /* launches may begin while those in front end */
+  bool captures; /* lists may become graphs */
+  int times;     /* RUNG_CUDA_TIMES */
+  struct rung_cuda_graphs *graphs;
+  uint64_t lists; /* that were finished: the next one's serial */
+  rung_device_counters counters;
+  int failed; /* the first result that was not 0 */
   const char *failed_in;
   rung_cuda_module *module;
+  rung_cuda_words *words; /* that wait for a context */
   rung_target target;
   const rung_kernel **kernel; /* what target.kernel points at */
   size_t kernels, listed;     /* places, and how many are taken */
@@ -91,10 +112,22 @@ bool rung_cuda_multiply(rung_cuda *self, const rung_cuda_product *p);
 /* memory.c */
 rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error);
 void rung_cuda_memory_close(rung_cuda *self);
+/* What far.alloc and far.free do, under the lock: a buffer filled with zeros, 0 without memory; and back, after waiting. */
+uint64_t rung_cuda_take(rung_cuda *self, size_t bytes);
+void rung_cuda_give_back(rung_cuda *self, uint64_t address, size_t bytes); /* 0: nothing */
+
+/* words.c. To leave them is under the lock, and so is closing. */
+rung_status rung_cuda_words_take(rung_cuda *self, rung_error *error, rung_cuda_words **out);
+void rung_cuda_words_leave(rung_cuda *self, rung_cuda_words *words); /* NULL allowed */
+/* Room for a block table; 0 without memory. */
+uint64_t rung_cuda_words_table(rung_cuda *self, rung_cuda_words *words, int index, size_t bytes);
+void rung_cuda_words_close(rung_cuda *self);
 
 /* compile.c: a function of a unit of kernels/, with lines of text in front of it. Compiled when it is not there. */
 rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text *front, const char *const *entry,
                               int entries, void **out_function, rung_error *error);
+/* So much dynamic shared memory may be asked for at a launch of the function. */
+rung_status rung_cuda_allow_shared(rung_cuda *self, void *function, uint32_t bytes, rung_error *error);
 /* Only the text to machine code, for a chip; the code is the caller's (rung_host_free, class host). */
 rung_status rung_cuda_compile_text(rung_host *host, const rung_cu_compiler *compiler, int chip, const char *name,
                                    const char *text, rung_error *error, uint8_t **out_code, size_t *out_bytes);

@@ -49,8 +49,14 @@ static rung_status fill(void *library, const char *what, const symbol *list, siz
 }
 
 rung_status rung_cu_driver_open(rung_cu_driver *driver, rung_error *error) {
+  const char *given = getenv("RUNG_CUDA_DRIVER");
+  const char *const own[] = {given, NULL};
   static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
-  *driver = (rung_cu_driver){.library = rung_library_open(names)};
+  const bool asked = given && *given;
+  *driver = (rung_cu_driver){.library = rung_library_open(asked ? own : names)};
+  if (!driver->library && asked)
+    return rung_fail(error, RUNG_UNSUPPORTED, "cuda: RUNG_CUDA_DRIVER is \"%s\", which is no library that opens",
+                     given);
   if (!driver->library)
     return rung_fail(error, RUNG_UNSUPPORTED, "cuda: NVIDIA's driver (libcuda.so.1) is not on this machine");
   return fill(driver->library, "libcuda", driver_symbols, RUNG_COUNT(driver_symbols), driver, error);

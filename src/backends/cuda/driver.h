@@ -39,6 +39,13 @@ typedef struct rung_cu_launch {
   const rung_cu_launch_attribute *attribute;
   unsigned attributes;
 } rung_cu_launch;
+/* CUDA_KERNEL_NODE_PARAMS_v2: a launch in a graph. Without a function it is `kernel`, of `context`. */
+typedef struct rung_cu_node {
+  void *function;
+  unsigned grid[3], block[3], shared;
+  void **parameters, **extra;
+  void *kernel, *context;
+} rung_cu_node;
 
 /* cublasLtMatmulHeuristicResult_t; begins with the algorithm itself, which is all that cublasLtMatmul reads. */
 typedef struct rung_cu_way {

@@ -4,15 +4,14 @@
  * A row names a unit (kernels/<unit>.cu) and its functions. Once per plan and variant its unit is compiled, with lines
  * that the row writes in front of it (types and constants of the step), or with nothing but these lines where the text
  * is generated. At each run the row turns resolved operands into launches; a launch is a function, a grid and one
- * struct of parameters by value. Launches that are equal, byte for byte, to those of a run before are replayed as one
- * captured graph. */
+ * struct of parameters by value (graphs.c says why). */
 #ifndef RUNG_CUDA_KERNEL_H
 #define RUNG_CUDA_KERNEL_H
 
 #include "backends/cuda/device.h"
 #include "plan/backend.h"
 
-enum { RUNG_CUDA_FUNCTIONS = 6, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 3, RUNG_CUDA_COUNTERS = 1024 };
+enum { RUNG_CUDA_FUNCTIONS = 6, RUNG_CUDA_PARAMETERS = 1536, RUNG_CUDA_SLACK = 3 };
 
 /* What a step of a plan has prepared; lives in the image's arena. */
 typedef struct rung_cuda_prepared {
@@ -51,6 +50,9 @@ typedef struct rung_cuda_step {
   const rung_cuda_prepared *prepared;
   uint64_t refusal;                                      /* device address of the run's rung_cuda_refusal */
   uint64_t (*table)(void *kept, const rung_kv_view *kv); /* the block table of a state on the device; 0: identity */
+  /* What a row chooses depends on lengths of sequences: it does so alike while the state's longest is within [from, to].
+   * NULL: nobody asks. */
+  void (*lengths)(void *kept, const rung_kv_view *kv, int64_t from, int64_t to);
   void *kept;
   uint64_t counters; /* RUNG_CUDA_COUNTERS words, 0 between launches */
   struct rung_cuda_list *list;

@@ -268,10 +268,7 @@ static rung_status add_many(const rung_cuda_prepare *in, attend_own *own, const 
   rung_text_finish(&all);
   RUNG_TRY(status);
   own->many = (uint32_t)(2 * MANY_ROWS * (2 * (s->key_dim + s->value_dim) + 32));
-  const int result =
-      in->device->driver.function_set(in->prepared->function[MANY], RUNG_CU_SHARED_BYTES, (int)own->many);
-  if (result) return rung_fail(in->error, RUNG_SYSTEM, "cuda: shared memory: %s", rung_cuda_text(in->device, result));
-  return RUNG_OK;
+  return rung_cuda_allow_shared(in->device, in->prepared->function[MANY], own->many, in->error);
 }
 
 typedef struct attend_params {
@@ -293,21 +290,24 @@ rung_status rung_cuda_check_window(const rung_cuda_step *step) {
   return RUNG_OK;
 }
 
-/* The most keys that a row can have to look at; what is in other sequences counts, too, since which ones run is known to
- * the device alone. */
-static int64_t most_keys(const rung_cuda_step *step, int64_t window, int64_t rows) {
+/* Stages for the most keys that a row can have to look at; what is in other sequences counts, too, since which ones run
+ * is known to the device alone. */
+static int stages_of(const rung_cuda_step *step, int64_t window, int64_t rows) {
   const rung_kv_view *kv = step->args->in[1].kv;
+  const int64_t most = RUNG_DEFAULT_KEYS - rows; /* of the longest, for the stages of few keys */
   int64_t longest = 0;
   for (int32_t s = 0; s < kv->slots; s++)
     if (kv->length[s] > longest) longest = kv->length[s];
-  return window && window < longest + rows ? window : longest + rows;
+  const bool few = longest <= most;
+  if (step->lengths) step->lengths(step->kept, kv, few ? 0 : most + 1, few ? most : INT64_MAX);
+  return rung_default_stages(rows, window && window < longest + rows ? window : longest + rows);
 }
 
 static attend_way way_of(const rung_cuda_step *step, const attend_own *own, int64_t rows, int64_t window) {
   const attend_way way = own->way[rung_tune_bucket(rows)];
   const attend_way one = {1, 64}, two = {8, 64};
   if (way.splits) return way;
-  return rung_default_stages(rows, most_keys(step, window, rows)) == 2 ? two : one;
+  return stages_of(step, window, rows) == 2 ? two : one;
 }
 
 rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_operand *out) {

@@ -3,31 +3,46 @@
  * addresses, and copies on the device's one stream. */
 #include "backends/cuda/device.h"
 
-enum { LARGE = 256 << 10 }; /* bytes of a copy that does not go through the ring */
+enum {
+  LARGE = 256 << 10, /* bytes of a copy that does not go through the ring */
+  MUCH = 256 << 20   /* bytes to map of which the driver is asked first whether there are so many */
+};
 
 static void wait_all(rung_cuda *self) {
   rung_cuda_ok(self, self->driver.stream_wait(self->stream), "waiting");
   self->ring_at = 0;
 }
 
+uint64_t rung_cuda_take(rung_cuda *self, size_t bytes) {
+  uint64_t address = 0;
+  if (self->driver.alloc(&address, bytes)) return 0;
+  self->counters.allocations++;
+  self->counters.buffers += bytes;
+  rung_cuda_ok(self, self->driver.fill(address, 0, bytes, self->stream), "filling");
+  return address;
+}
+
 static void *far_alloc(void *self_, size_t bytes) {
   rung_cuda *self = self_;
-  uint64_t address = 0;
   void *before;
   rung_cuda_enter(self, &before);
-  if (self->driver.alloc(&address, bytes)) address = 0;
-  if (address) rung_cuda_ok(self, self->driver.fill(address, 0, bytes, self->stream), "filling");
+  const uint64_t address = rung_cuda_take(self, bytes);
   rung_cuda_leave(self, before);
   return (void *)(uintptr_t)address;
 }
 
+void rung_cuda_give_back(rung_cuda *self, uint64_t address, size_t bytes) {
+  if (!address) return;
+  wait_all(self);
+  rung_cuda_ok(self, self->driver.free(address), "freeing");
+  self->counters.buffers -= bytes;
+}
+
 static void far_free(void *self_, void *p, size_t bytes) {
   rung_cuda *self = self_;
-  (void)bytes;
   void *before;
   rung_cuda_enter(self, &before);
-  wait_all(self);
-  rung_cuda_ok(self, self->driver.free((uint64_t)(uintptr_t)p), "freeing");
+  rung_cuda_give_back(self, (uint64_t)(uintptr_t)p, bytes);
   rung_cuda_leave(self, before);
 }
 
@@ -55,6 +70,12 @@ static bool map_page(rung_cuda *self, uint64_t at) {
   return mapped;
 }
 
+/* What cannot be had is refused before the GPU is filled with the part that can. */
+static bool is_there(rung_cuda *self, size_t bytes) {
+  size_t left = 0, all = 0;
+  return bytes <= MUCH || self->driver.memory_info(&left, &all) || bytes <= left;
+}
+
 /* Each page alone, so that any of them can be taken away again. */
 static bool far_commit(void *self_, void *p, size_t bytes) {
   rung_cuda *self = self_;
@@ -63,12 +84,15 @@ static bool far_commit(void *self_, void *p, size_t bytes) {
   void *before;
   size_t done = 0;
   rung_cuda_enter(self, &before);
-  while (done < bytes && map_page(self, first + done)) done += self->page;
+  if (is_there(self, bytes))
+    while (done < bytes && map_page(self, first + done)) done += self->page;
   bool all = done == bytes;
   if (all) all = self->driver.set_access(first, bytes, &access, 1) == 0;
-  if (all)
+  if (all) {
+    self->counters.allocations++;
+    self->counters.pages += bytes;
     rung_cuda_ok(self, self->driver.fill(first, 0, bytes, self->stream), "filling");
-  else
+  } else
     for (size_t at = 0; at < done; at += self->page) self->driver.unmap(first + at, self->page);
   rung_cuda_leave(self, before);
   return all;
@@ -78,6 +102,7 @@ static void unmap_pages(rung_cuda *self, uint64_t first, size_t bytes, bool all)
   for (size_t at = 0; at < bytes; at += self->page) {
     const int result = self->driver.unmap(first + at, self->page);
     if (all) rung_cuda_ok(self, result, "unmapping");
+    if (!result) self->counters.pages -= self->page;
   }
 }
 
@@ -116,6 +141,7 @@ static void far_write(void *self_, void *to, const void *from, size_t bytes) {
   const uint64_t at = (uint64_t)(uintptr_t)to;
   void *before;
   rung_cuda_enter(self, &before);
+  self->counters.to_device += bytes;
   if (bytes <= LARGE) {
     uint8_t *here = ring_room(self, bytes);
     memcpy(here, from, bytes);
@@ -132,6 +158,7 @@ static void far_read(void *self_, void *to, const void *from, size_t bytes) {
   const uint64_t at = (uint64_t)(uintptr_t)from;
   void *before;
   rung_cuda_enter(self, &before);
+  self->counters.to_host += bytes;
   if (bytes <= LARGE) {
     uint8_t *here = ring_room(self, bytes);
     rung_cuda_ok(self, self->driver.to_host(here, at, bytes, self->stream), "copying from the device");
@@ -150,6 +177,7 @@ static void far_copy(void *self_, void *to, const void *from, size_t bytes) {
   rung_cuda_enter(self, &before);
   rung_cuda_ok(self, self->driver.on_device((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from, bytes, self->stream),
                "copying on the device");
+  self->counters.on_device += bytes;
   rung_cuda_leave(self, before);
 }
 

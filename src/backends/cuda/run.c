@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Steps to launches, and launches to the device: one by one, or as a captured graph once the same list has been seen.
+ * Steps to launches, and launches to the device.
  *
- * A list is a stretch of steps between two that the host must take part in. Its bytes say all that its launches depend
- * on: functions, grids, pointers, extents. So a graph whose bytes are equal does the same, and sizes that alternate find
- * theirs again; what a context has seen least recently goes first. */
+ * A list is a stretch of steps between two that the host must take part in. What a list was made of is remembered
+ * (record.c): while that is the same, the next run has its list already. A list of a few launches goes to the device one
+ * by one; a longer one does so the first time that its range is seen, and while the device is at work a graph is made of
+ * it (graphs.c), which is what later runs launch. */
 #include "backends/cuda/run.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 
-enum { GRAPHS = 8, TABLES = 8, WORTH_A_GRAPH = 4 };
-
-typedef struct captured {
-  uint8_t *bytes; /* of the list; NULL: free */
-  size_t size;
-  uint64_t hash, used;
-  void *executable; /* NULL: seen, not captured yet */
-} captured;
+enum { RECORDS = 8 };
 
 typedef struct table {
   const uint32_t *host;
@@ -30,159 +23,42 @@ typedef struct table {
 /* What steps keep for a context. */
 typedef struct kept {
   rung_cuda *device;
-  rung_cuda_list list;
-  captured graph[GRAPHS];
-  table table[TABLES];
+  rung_cuda_record record[RECORDS], *now; /* now: that of the list being made or launched */
+  table table[RUNG_CUDA_TABLES];
   uint64_t clock, serial;
-  rung_cuda_refusal *refusal; /* pinned */
-  uint64_t refusal_there;
-  void *counters; /* on the device, RUNG_CUDA_COUNTERS words */
+  rung_cuda_words *words;
   bool failed;    /* a table could not be placed */
+  bool rehearses; /* graphs are made, nothing is launched */
   rung_cuda_times times;
 } kept;
 
-/* ---- lists */
-
-static rung_status list_room(rung_cuda_list *list, size_t bytes, rung_error *error) {
-  void *data = list->data;
-  if (!rung_host_grow(list->host, &data, &list->capacity, list->bytes + bytes, 1))
-    return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for a list of launches");
-  list->data = data;
-  return RUNG_OK;
-}
-
-rung_status rung_cuda_emit_product(const rung_cuda_step *step, const rung_cuda_product *product) {
-  rung_cuda_list *list = step->list;
-  const rung_cuda_launch launch = {.bytes = sizeof *product};
-  if (product->m <= 0 || product->n <= 0) return RUNG_OK;
-  RUNG_TRY(list_room(list, sizeof launch + sizeof *product, step->args->error));
-  memcpy(list->data + list->bytes, &launch, sizeof launch);
-  memcpy(list->data + list->bytes + sizeof launch, product, sizeof *product);
-  list->bytes += sizeof launch + sizeof *product;
-  list->launches++;
-  return RUNG_OK;
-}
-
-rung_status rung_cuda_emit(const rung_cuda_step *step, int which, int64_t x, int64_t y, int64_t z, uint32_t threads,
-                           uint32_t shared, const void *parameters, size_t bytes) {
-  rung_cuda_list *list = step->list;
-  if (x <= 0 || y <= 0 || z <= 0) return RUNG_OK;
-  if (x > INT32_MAX || y > 65535 || z > 65535 || bytes > RUNG_CUDA_PARAMETERS)
-    return rung_fail(step->args->error, RUNG_UNSUPPORTED, "cuda: %s needs a grid of %lld by %lld by %lld blocks",
-                     step->prepared->kernel->row.name, (long long)x, (long long)y, (long long)z);
-  const size_t room = (bytes + 7) / 8 * 8;
-  RUNG_TRY(list_room(list, sizeof(rung_cuda_launch) + room, step->args->error));
-  const rung_cuda_launch launch = {.function = step->prepared->function[which],
-                                   .grid = {(uint32_t)x, (uint32_t)y, (uint32_t)z},
-                                   .threads = threads,
-                                   .shared = shared,
-                                   .bytes = (uint32_t)bytes};
-  memcpy(list->data + list->bytes, &launch, sizeof launch);
-  uint8_t *to = list->data + list->bytes + sizeof launch;
-  memset(to, 0, room);
-  memcpy(to, parameters, bytes);
-  list->bytes += sizeof launch + room;
-  list->launches++;
-  return RUNG_OK;
-}
-
-/* A variable switches something off by 0. */
-static bool is_on(const char *variable) {
-  const char *text = getenv(variable);
-  return !text || strcmp(text, "0") != 0;
-}
-
-size_t rung_cuda_launch_one(rung_cuda *self, const rung_cuda_list *list, size_t at) {
-  const rung_cu_launch_attribute programmatic = {.id = RUNG_CU_PROGRAMMATIC, .value = {.programmatic = 1}};
-  rung_cuda_launch l;
-  memcpy(&l, list->data + at, sizeof l);
-  void *parameter = list->data + at + sizeof l;
-  if (!l.function) {
-    rung_cuda_product product;
-    memcpy(&product, parameter, sizeof product);
-    rung_cuda_multiply(self, &product);
-  } else {
-    const rung_cu_launch config = {.grid = {l.grid[0], l.grid[1], l.grid[2]},
-                                   .block = {l.threads, 1, 1},
-                                   .shared = l.shared,
-                                   .stream = self->stream,
-                                   .attribute = &programmatic,
-                                   .attributes = self->chip >= 90 && self->overlap ? 1 : 0};
-    rung_cuda_ok(self, self->driver.launch(&config, l.function, &parameter, NULL), "launching a kernel");
-  }
-  return at + sizeof l + (l.bytes + 7) / 8 * 8;
-}
-
-static bool launch_list(rung_cuda *self, const rung_cuda_list *list) {
-  self->overlap = is_on("RUNG_CUDA_OVERLAP");
-  for (size_t at = 0; at < list->bytes && !self->failed;) at = rung_cuda_launch_one(self, list, at);
-  return !self->failed;
-}
-
-/* ---- graphs */
-
-static void drop_graph(rung_cuda *self, captured *g) {
-  if (g->executable) self->driver.graph_drop(g->executable);
-  if (g->bytes) rung_host_free(self->host, RUNG_MEMORY_host, g->bytes, g->size);
-  *g = (captured){0};
-}
-
-static captured *find_graph(kept *k, uint64_t hash) {
-  for (int i = 0; i < GRAPHS; i++) {
-    captured *g = &k->graph[i];
-    if (g->bytes && g->hash == hash && g->size == k->list.bytes && !memcmp(g->bytes, k->list.data, g->size)) return g;
-  }
-  return NULL;
-}
-
-static void remember(kept *k, uint64_t hash) {
-  captured *victim = &k->graph[0];
-  for (int i = 1; i < GRAPHS && victim->bytes; i++)
-    if (!k->graph[i].bytes || k->graph[i].used < victim->used) victim = &k->graph[i];
-  drop_graph(k->device, victim);
-  victim->bytes = rung_host_alloc_raw(k->device->host, RUNG_MEMORY_host, k->list.bytes, 0);
-  if (!victim->bytes) return; /* then it stays a list of launches */
-  memcpy(victim->bytes, k->list.data, k->list.bytes);
-  victim->size = k->list.bytes;
-  victim->hash = hash;
-  victim->used = ++k->clock;
-}
-
-/* A graph that cannot be made is done without. */
-static void capture(kept *k, captured *g) {
-  rung_cuda *self = k->device;
-  void *graph = NULL;
-  if (self->driver.capture_begin(self->stream, RUNG_CU_CAPTURE_THREAD)) return;
-  const bool whole = launch_list(self, &k->list);
-  if (self->driver.capture_end(self->stream, &graph) || !whole || !graph) return;
-  if (self->driver.graph_make(&g->executable, graph, 0)) g->executable = NULL;
-  self->driver.graph_destroy(graph);
-}
-
+/* To the device. Behind its launch, while the device is at work, a list of a new range becomes a graph. */
 static void flush(kept *k, bool traced) {
   rung_cuda *self = k->device;
+  rung_cuda_list *list = &k->now->list;
   void *before;
-  if (!k->list.launches) return;
+  if (!list->launches) return;
   rung_cuda_enter(self, &before);
-  captured *g = NULL;
-  if (!traced && k->list.launches >= WORTH_A_GRAPH && is_on("RUNG_CUDA_GRAPHS")) {
-    const uint64_t hash = rung_hash64(k->list.data, k->list.bytes);
-    g = find_graph(k, hash);
-    if (!g)
-      remember(k, hash);
-    else if (!g->executable)
-      capture(k, g);
-    if (g) g->used = ++k->clock;
-  }
+  if (!list->serial) list->serial = ++self->lists;
+  const bool takes = !traced && rung_cuda_graphs_take(self, list);
   rung_cuda_times_begin(self, &k->times);
-  if (g && g->executable)
-    rung_cuda_ok(self, self->driver.graph_launch(g->executable, self->stream), "launching a graph");
-  else
-    launch_list(self, &k->list);
+  const bool replayed = takes && rung_cuda_graph_replay(self, list, k);
+  if (!replayed) rung_cuda_launch_list(self, list);
   rung_cuda_times_end(self, &k->times);
+  if (takes && !replayed && !rung_cuda_graph_is_there(self, list, k)) rung_cuda_graph_capture(self, list, k);
   if (traced) rung_cuda_ok(self, self->driver.stream_wait(self->stream), "waiting");
   rung_cuda_leave(self, before);
-  k->list.launches = 0;
+}
+
+static void rehearse_list(kept *k) {
+  rung_cuda *self = k->device;
+  rung_cuda_list *list = &k->now->list;
+  void *before;
+  if (!rung_cuda_graphs_take(self, list)) return;
+  rung_cuda_enter(self, &before);
+  list->serial = ++self->lists;
+  if (!rung_cuda_graph_is_there(self, list, NULL)) rung_cuda_graph_capture(self, list, NULL);
+  rung_cuda_leave(self, before);
 }
 
 /* ---- what a context keeps */
@@ -191,20 +67,19 @@ static rung_status make_kept(rung_cuda *self, rung_error *error, kept **out) {
   kept *k = rung_host_array(self->host, 1, sizeof *k);
   if (!k) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: out of memory");
   k->device = self;
-  k->list.host = self->host;
-  void *before, *pinned = NULL;
+  for (int i = 0; i < RECORDS; i++) k->record[i].list.host = self->host;
+  k->now = &k->record[0];
+  const rung_status status = rung_cuda_words_take(self, error, &k->words);
+  if (status) {
+    rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
+    return status;
+  }
+  void *before;
   rung_cuda_enter(self, &before);
-  int result = self->driver.host_alloc(&pinned, sizeof *k->refusal, RUNG_CU_HOST_MAPPED);
-  k->refusal = pinned;
-  if (!result) memset(pinned, 0, sizeof *k->refusal);
-  if (!result) result = self->driver.host_address(&k->refusal_there, pinned, 0);
   rung_cuda_times_open(self, &k->times);
   rung_cuda_leave(self, before);
   *out = k;
-  if (!result && !(k->counters = self->far.alloc(self, RUNG_CUDA_COUNTERS * sizeof(uint32_t))))
-    return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
-  return result ? rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result))
-                : RUNG_OK;
+  return RUNG_OK;
 }
 
 void rung_cuda_forget(void *self_, void *kept_) {
@@ -214,14 +89,11 @@ void rung_cuda_forget(void *self_, void *kept_) {
   void *before;
   rung_cuda_enter(self, &before);
   self->driver.stream_wait(self->stream);
-  rung_cuda_times_close(self, &k->times, &k->list);
-  for (int i = 0; i < GRAPHS; i++) drop_graph(self, &k->graph[i]);
-  for (int i = 0; i < TABLES; i++)
-    if (k->table[i].there) self->driver.free(k->table[i].there);
-  if (k->refusal) self->driver.host_free(k->refusal);
-  if (k->counters) self->driver.free((uint64_t)(uintptr_t)k->counters);
+  rung_cuda_times_close(self, &k->times, &k->now->list);
+  rung_cuda_graphs_leave(self, k);
+  rung_cuda_words_leave(self, k->words);
   rung_cuda_leave(self, before);
-  rung_host_free(self->host, RUNG_MEMORY_host, k->list.data, k->list.capacity);
+  for (int i = 0; i < RECORDS; i++) rung_cuda_record_finish(&k->record[i]);
   rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
 }
 
@@ -230,9 +102,9 @@ rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
   kept *k = kept_;
   RUNG_TRY(self->far.check(self, error));
   if (k) rung_cuda_times_take(self, &k->times);
-  if (!k || !k->refusal->set) return RUNG_OK;
-  const rung_cuda_refusal r = *k->refusal;
-  *k->refusal = (rung_cuda_refusal){0};
+  if (!k || !k->words || !k->words->refusal->set) return RUNG_OK;
+  const rung_cuda_refusal r = *k->words->refusal;
+  *k->words->refusal = (rung_cuda_refusal){0};
   if (r.kind == RUNG_CUDA_REFUSES_INDEX)
     return rung_fail(error, RUNG_OUT_OF_RANGE, "an index is %lld, outside an extent of %lld", (long long)r.value,
                      (long long)r.limit);
@@ -240,29 +112,33 @@ rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
                    (long long)r.value, (long long)r.limit);
 }
 
-/* The block table of a paged state, copied once a run. */
+/* Block tables are copied once a run. */
+static void send_table(kept *k, table *t) {
+  if (t->serial != k->serial) rung_far_write(&k->device->far, (void *)(uintptr_t)t->there, t->host, t->bytes);
+  t->serial = k->serial;
+}
+
+/* The block table of a paged state. */
 static uint64_t place_table(void *kept_, const rung_kv_view *kv) {
   kept *k = kept_;
-  if (kv->contiguous) return 0;
+  if (kv->contiguous || k->rehearses) return 0;
   const size_t bytes = (size_t)kv->slots * kv->ring * sizeof(uint32_t);
-  table *t = NULL;
-  for (int i = 0; i < TABLES && !t; i++)
-    if (!k->table[i].host || k->table[i].host == kv->table) t = &k->table[i];
-  if (!t) {
+  int i = 0;
+  while (i < RUNG_CUDA_TABLES && k->table[i].host && k->table[i].host != kv->table) i++;
+  table *t = i < RUNG_CUDA_TABLES ? &k->table[i] : NULL;
+  if (t && !t->host) *t = (table){kv->table, rung_cuda_words_table(k->device, k->words, i, bytes), bytes, 0};
+  if (!t || !t->there) {
+    if (t) t->host = NULL;
     k->failed = true;
     return 0;
   }
-  if (!t->host) {
-    void *there = k->device->far.alloc(k->device->far.self, bytes);
-    if (!there) {
-      k->failed = true;
-      return 0;
-    }
-    *t = (table){.host = kv->table, .there = (uint64_t)(uintptr_t)there, .bytes = bytes};
-  }
-  if (t->serial != k->serial) rung_far_write(&k->device->far, (void *)(uintptr_t)t->there, kv->table, bytes);
-  t->serial = k->serial;
+  send_table(k, t);
+  k->now->tables |= 1u << (t - k->table);
   return t->there;
+}
+
+static void note_lengths(void *kept_, const rung_kv_view *kv, int64_t from, int64_t to) {
+  rung_cuda_record_bound(((kept *)kept_)->now, kv, from, to);
 }
 
 /* ---- steps */
@@ -302,21 +178,30 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
                           .threads = 1,
                           .error = r->run->error};
   if (prepared->absorbed) return RUNG_OK;
+  if (!prepared->kernel->unit && r->kept->rehearses) {
+    rehearse_list(r->kept);
+    rung_cuda_list_begin(&r->kept->now->list);
+    return RUNG_OK;
+  }
   if (!prepared->kernel->unit) {
     flush(r->kept, r->run->on_step != NULL);
-    r->kept->list.bytes = 0;
+    rung_cuda_record_begin(r->kept->now);
+    r->kept->now->lost = true; /* the list goes on behind this step */
+    r->self->counters.host_steps++;
     return rung_cuda_run_host(r->self, step->op, &args);
   }
+  const rung_cuda_words *words = r->kept->words; /* NULL: a rehearsal */
   const rung_cuda_step s = {.device = r->self,
                             .args = &args,
                             .run = r->run,
                             .index = index,
                             .prepared = prepared,
-                            .refusal = r->kept->refusal_there,
+                            .refusal = words ? words->refusal_there : 0,
                             .table = place_table,
+                            .lengths = note_lengths,
                             .kept = r->kept,
-                            .counters = (uint64_t)(uintptr_t)r->kept->counters,
-                            .list = &r->kept->list};
+                            .counters = words ? words->counters : 0,
+                            .list = &r->kept->now->list};
   RUNG_TRY(prepared->kernel->launch(&s));
   if (r->kept->failed) {
     r->kept->failed = false;
@@ -336,9 +221,41 @@ static rung_status trace_step(const running *r, uint32_t index, const rung_cuda_
                            .tasks = 1};
   RUNG_TRY(run_step(r, index, prepared));
   flush(r->kept, true);
-  r->kept->list.bytes = 0;
+  rung_cuda_list_begin(&r->kept->now->list);
   event.end_ns = rung_clock_ns();
   r->run->on_step(r->run->on_step_self, &event);
+  return RUNG_OK;
+}
+
+/* The record that holds for this run, or the one used least recently, to be made anew. */
+static bool find_record(kept *k, const rung_run *run, uint32_t first, uint32_t count) {
+  rung_cuda_record *victim = &k->record[0];
+  bool holds = false;
+  for (int i = 0; i < RECORDS && !holds; i++) {
+    rung_cuda_record *r = &k->record[i];
+    /* One that no longer holds would never again: its operands are these. */
+    const bool same = r->operand == run->operand && r->first == first;
+    holds = same && !run->on_step && rung_cuda_record_holds(r, run, first, count);
+    if (same || (victim->operand && (!r->operand || r->used < victim->used))) victim = r;
+    if (same) break;
+  }
+  k->now = victim;
+  victim->used = ++k->clock;
+  return holds;
+}
+
+static rung_status cancelled(const rung_run *run) {
+  return RUNG_UNLIKELY(atomic_load_explicit(run->cancel, memory_order_relaxed))
+             ? rung_fail(run->error, RUNG_CANCELLED, "the run was cancelled")
+             : RUNG_OK;
+}
+
+static rung_status make_list(const running *r, uint32_t first, uint32_t count) {
+  for (uint32_t i = first; i < first + count; i++) {
+    RUNG_TRY(cancelled(r->run));
+    const rung_cuda_prepared *prepared = prepared_at(r, i);
+    RUNG_TRY(r->run->on_step ? trace_step(r, i, prepared) : run_step(r, i, prepared));
+  }
   return RUNG_OK;
 }
 
@@ -350,18 +267,37 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
     *run->kept = made;
     RUNG_TRY(status);
   }
-  r.kept = *run->kept;
-  r.kept->serial++;
-  r.kept->list.bytes = 0;
-  r.kept->list.launches = 0;
-  for (uint32_t i = first; i < first + count; i++) {
-    if (RUNG_UNLIKELY(atomic_load_explicit(run->cancel, memory_order_relaxed)))
-      return rung_fail(run->error, RUNG_CANCELLED, "the run was cancelled");
-    const rung_cuda_prepared *prepared = prepared_at(&r, i);
-    RUNG_TRY(run->on_step ? trace_step(&r, i, prepared) : run_step(&r, i, prepared));
+  kept *k = r.kept = *run->kept;
+  k->serial++;
+  if (find_record(k, run, first, count)) {
+    RUNG_TRY(cancelled(run));
+    for (int i = 0; i < RUNG_CUDA_TABLES; i++)
+      if (k->now->tables & (1u << i)) send_table(k, &k->table[i]);
+  } else {
+    rung_cuda_record_begin(k->now);
+    RUNG_TRY(make_list(&r, first, count));
+    if (!run->on_step) rung_cuda_record_keep(k->now, run, first, count);
   }
-  flush(r.kept, false);
+  flush(k, false);
   return RUNG_OK;
+}
+
+/* Nothing of a context is there: its addresses are 0, as those of operands are of no meaning. */
+rung_status rung_cuda_rehearse(void *self_, void *image_, rung_run *run, uint32_t first, uint32_t count) {
+  rung_cuda *self = self_;
+  kept *k = rung_host_array(self->host, 1, sizeof *k);
+  if (!k) return rung_fail(run->error, RUNG_OUT_OF_MEMORY, "cuda: out of memory");
+  const running r = {.self = self, .image = image_, .run = run, .kept = k};
+  k->device = self;
+  k->rehearses = true;
+  k->now = &k->record[0];
+  k->now->list.host = self->host;
+  rung_cuda_record_begin(k->now);
+  const rung_status status = make_list(&r, first, count);
+  if (!status) rehearse_list(k);
+  rung_cuda_record_finish(k->now);
+  rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
+  return status;
 }
 
 /* ---- operands */

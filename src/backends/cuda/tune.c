@@ -365,7 +365,7 @@ static rung_status bench_choose(void *self, const rung_candidate *candidate, run
                             .table = no_table,
                             .counters = b->area[COUNTERS],
                             .list = &b->list};
-  b->list.bytes = b->list.launches = 0;
+  rung_cuda_list_begin(&b->list);
   RUNG_TRY(b->ways == RUNG_CUDA_ONE ? b->prepared.kernel->launch(&s) : rung_cuda_launch_attend_to(&s, args.out));
   /* Not what a candidate before it left: bits that are no numbers. */
   void *before;
@@ -382,10 +382,12 @@ static rung_status bench_run(void *self, rung_error *error, uint64_t *out_ns) {
   float milliseconds = 0;
   void *before;
   rung_cuda_enter(device, &before);
+  const bool overlap = device->overlap;
   device->overlap = false;
   rung_cuda_ok(device, device->driver.fill(b->area[SWEEP], 0, b->area_bytes[SWEEP], device->stream), "filling");
   rung_cuda_ok(device, device->driver.event_record(b->event[0], device->stream), "an event");
   for (size_t at = 0; at < b->list.bytes && !device->failed;) at = rung_cuda_launch_one(device, &b->list, at);
+  device->overlap = overlap;
   rung_cuda_ok(device, device->driver.event_record(b->event[1], device->stream), "an event");
   rung_cuda_ok(device, device->driver.stream_wait(device->stream), "waiting");
   rung_cuda_ok(device, device->driver.event_between(&milliseconds, b->event[0], b->event[1]), "an event");

@@ -225,8 +225,12 @@ rung_status rung_ladder_warm(rung_ladder *l, const size_t *rungs, size_t count, 
       return rung_fail(error, RUNG_OUT_OF_RANGE, "ladder: there is no rung %zu, there are %zu", rungs[i], l->rungs);
   for (size_t i = 0; i < n; i++) {
     rung_program *program;
-    RUNG_TRY(rung_ladder_program(l, rungs ? rungs[i] : i, (rung_climb){.warm = true}, error, &program, NULL));
+    const size_t rung = rungs ? rungs[i] : i;
+    RUNG_TRY(rung_ladder_program(l, rung, (rung_climb){.warm = true}, error, &program, NULL));
+    const rung_status status =
+        rung_program_rehearse(program, l->symbol, l->range[rung].start, l->range[rung].end - 1, error);
     rung_program_release(program);
+    RUNG_TRY(status);
   }
   return RUNG_OK;
 }
