@@ -296,12 +296,14 @@ void rung_region_print_row(const rung_region_list *l, const rung_region_row *row
   bool whole = false;
   for (int i = 0; i < l->ops; i++) whole |= l->op[i].op == &rung_op_rms_norm || l->op[i].op == &rung_op_layer_norm;
   const int64_t rounds = (l->columns + 8 * RUNG_REGION_ROW_THREADS - 1) / (8 * RUNG_REGION_ROW_THREADS);
-  rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define PART %" PRId64 "\n", l->columns, whole ? 8 * rounds : 8);
+  /* Without a norm in batches of rounds, so that their loads are on their way together; values stand in registers. */
+  const int64_t most = whole || l->values <= 2 ? 4 : l->values <= 4 ? 2 : 1, batch = whole || rounds < most ? rounds : most;
+  rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define PART %" PRId64 "\n", l->columns, 8 * batch);
   rung_text_puts(out,
                  "#define GROUP_AT(j) (first + (int)threadIdx.x + (j) * THREADS)\n"
                  "#define COLUMN(k) (8 * GROUP_AT((k) / 8) + (k) % 8)\n"
                  "__device__ __forceinline__ void make_x(const step_params &p, float *shared, u8 *image) {\n");
-  if (!whole) rung_text_puts(out, "  WAIT();\n  for (int first = 0; first < GROUPS; first += THREADS) {\n");
+  if (!whole) rung_text_puts(out, "  WAIT();\n  for (int first = 0; first < GROUPS; first += THREADS * PART / 8) {\n");
   if (whole) rung_text_puts(out, "  const int first = 0;\n");
   for (int k = 0; k < l->inputs; k++) rung_text_printf(out, "  float v%d[PART];\n", k);
   print_inputs(l, row, true, out);
