@@ -10,6 +10,11 @@
 #include "ops/op_table.h"
 
 enum { MOST_GROUP = 8, THREADS = 128 };
+/* Places for keys and values in shared memory, as the kernel lays them out. */
+enum { WARPS = THREADS / 32, STAGES = 3 };
+static uint32_t shared_of(int64_t key_dim, int64_t value_dim) {
+  return (uint32_t)(WARPS * STAGES * 16 * (key_dim * 2 + 16 + value_dim * 2 + 32));
+}
 
 /* As the kernel has it. */
 typedef struct attend_one_params {
@@ -24,6 +29,7 @@ typedef struct attend_one_params {
 
 typedef struct one_own {
   int64_t key_dim, kv_heads;
+  uint32_t shared;
   bool quantized;
   int32_t splits, alone; /* blocks of a head's keys, and up to how many keys one has all of them */
 } one_own;
@@ -82,7 +88,7 @@ static rung_status launch_one(const rung_cuda_step *step) {
                                .alone = own->alone};
   /* As many blocks as the products around it have, so that each processor has one of every kernel's. */
   const int64_t blocks = own->splits * own->kv_heads, processors = step->device->processors;
-  return rung_cuda_emit(step, 0, blocks < processors ? processors : blocks, 1, 1, THREADS, 0, &p, sizeof p);
+  return rung_cuda_emit(step, 0, blocks < processors ? processors : blocks, 1, 1, THREADS, own->shared, &p, sizeof p);
 }
 
 static const rung_cuda_kernel one_kernel = {.row = {.name = "decode_attention"},
@@ -167,6 +173,7 @@ static rung_status prepare_one(const rung_cuda_prepare *in, const rung_candidate
     return rung_fail(in->error, RUNG_INTERNAL, "cuda: attention of one row over heads of open extent");
   *own = (one_own){.key_dim = shape.key_dim,
                    .kv_heads = shape.kv_heads,
+                   .shared = shared_of(shape.key_dim, shape.value_dim),
                    .quantized = quantized,
                    .splits = way->splits,
                    .alone = way->keys};
@@ -179,8 +186,9 @@ static rung_status prepare_one(const rung_cuda_prepare *in, const rung_candidate
     status =
         rung_cuda_compile(in->device, "attend_one", &front, one_kernel.function, 1, in->prepared->function, in->error);
   rung_text_finish(&front);
+  RUNG_TRY(status);
   in->prepared->own = own;
-  return status;
+  return rung_cuda_allow_shared(in->device, in->prepared->function[0], own->shared, in->error);
 }
 
 rung_status rung_cuda_try_one(const rung_cuda_prepare *in, const rung_candidate *candidate) {

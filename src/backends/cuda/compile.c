@@ -175,6 +175,13 @@ rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text
   return status;
 }
 
+rung_status rung_cuda_allow_shared(const rung_cuda *self, void *function, uint32_t bytes, rung_error *error) {
+  const int result = self->driver.function_set(function, RUNG_CU_SHARED_BYTES, (int)bytes);
+  return result
+             ? rung_fail(error, RUNG_SYSTEM, "cuda: %u bytes of shared memory: %s", bytes, rung_cuda_text(self, result))
+             : RUNG_OK;
+}
+
 void rung_cuda_modules_close(rung_cuda *self) {
   while (self->module) {
     rung_cuda_module *next = self->module->next;

@@ -329,8 +329,7 @@ static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
   rung_text_finish(&front);
   RUNG_TRY(status);
   const uint32_t shared = own->x_shared + (g->tiled ? MOST_PANELS * PANEL_BYTES : 0);
-  const int result = l->self->driver.function_set(one->function[0], RUNG_CU_SHARED_BYTES, (int)shared);
-  if (result) return rung_fail(l->error, RUNG_SYSTEM, "cuda: shared memory: %s", rung_cuda_text(l->self, result));
+  RUNG_TRY(rung_cuda_allow_shared(l->self, one->function[0], shared, l->error));
   last->one = one;
   last->before = (uint8_t)(g->members - 1 + (g->region != NULL));
   for (uint32_t m = 0; m + 1 < g->members; m++) few_of(l, g->first + m)->ahead = (uint8_t)(g->members - 1 - m);

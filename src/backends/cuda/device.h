@@ -95,6 +95,8 @@ void rung_cuda_memory_close(rung_cuda *self);
 /* compile.c: a function of a unit of kernels/, with lines of text in front of it. Compiled when it is not there. */
 rung_status rung_cuda_compile(rung_cuda *self, const char *unit, const rung_text *front, const char *const *entry,
                               int entries, void **out_function, rung_error *error);
+/* Lets a function have so much dynamic shared memory, which has to be said above 48 KiB. */
+rung_status rung_cuda_allow_shared(const rung_cuda *self, void *function, uint32_t bytes, rung_error *error);
 /* Only the text to machine code, for a chip; the code is the caller's (rung_host_free, class host). */
 rung_status rung_cuda_compile_text(rung_host *host, const rung_cu_compiler *compiler, int chip, const char *name,
                                    const char *text, rung_error *error, uint8_t **out_code, size_t *out_bytes);

@@ -268,10 +268,7 @@ static rung_status add_many(const rung_cuda_prepare *in, attend_own *own, const 
   rung_text_finish(&all);
   RUNG_TRY(status);
   own->many = (uint32_t)(2 * MANY_ROWS * (2 * (s->key_dim + s->value_dim) + 32));
-  const int result =
-      in->device->driver.function_set(in->prepared->function[MANY], RUNG_CU_SHARED_BYTES, (int)own->many);
-  if (result) return rung_fail(in->error, RUNG_SYSTEM, "cuda: shared memory: %s", rung_cuda_text(in->device, result));
-  return RUNG_OK;
+  return rung_cuda_allow_shared(in->device, in->prepared->function[MANY], own->many, in->error);
 }
 
 typedef struct attend_params {

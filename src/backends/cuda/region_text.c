@@ -297,7 +297,10 @@ void rung_region_print_row(const rung_region_list *l, const rung_region_row *row
   for (int i = 0; i < l->ops; i++) whole |= l->op[i].op == &rung_op_rms_norm || l->op[i].op == &rung_op_layer_norm;
   const int64_t rounds = (l->columns + 8 * RUNG_REGION_ROW_THREADS - 1) / (8 * RUNG_REGION_ROW_THREADS);
   /* Without a norm in batches of rounds, so that their loads are on their way together; values stand in registers. */
-  const int64_t most = whole || l->values <= 2 ? 4 : l->values <= 4 ? 2 : 1, batch = whole || rounds < most ? rounds : most;
+  const int64_t most = whole || l->values <= 2 ? 4
+                       : l->values <= 4        ? 2
+                                               : 1,
+                batch = whole || rounds < most ? rounds : most;
   rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define PART %" PRId64 "\n", l->columns, 8 * batch);
   rung_text_puts(out,
                  "#define GROUP_AT(j) (first + (int)threadIdx.x + (j) * THREADS)\n"

@@ -3,10 +3,11 @@
 // stand the defines of attend.cu and of the rope (DIMS, HALF, MAGNITUDE, turns), and NARROW: queries and weights of keys
 // may be rounded to f16; else they are cut in two halves, which stand in the upper and lower rows of the products.
 //
-// SPLITS blocks share the keys of a key/value head, in steps of 16; up to `alone` keys one block has all of them. Products m16n8k16 have the query heads as rows.
-// A lane reads 16 bytes of neighbouring numbers of a key and a value, in an order of its own, which is that of the
-// queries and results too. Old keys are not waited for: earlier runs wrote them. The new one comes in by itself at the
-// end, like one more warp's share.
+// SPLITS blocks share the keys of a key/value head, in steps of 16; up to `alone` keys one block has all of them. Products
+// m16n8k16 have the query heads as rows. A lane reads 16 bytes of neighbouring numbers of a key and a value, in an order
+// of its own, which is that of the queries and results too. Old keys are not waited for: earlier runs wrote them, so they
+// are copied to shared memory while the kernel in front still runs, STAGES steps of each warp: with 16 splits those of
+// 3,000 keys. The new one comes in by itself at the end, like one more warp's share.
 struct attend_one_params {
   kv_state kv;
   const u8 *q, *k, *v;
@@ -29,37 +30,34 @@ struct attend_one_params {
 #define VALUE_TILES (VALUE_DIM / 8)
 #define LOG2E 1.4426950408889634f
 
-struct sixteen {
-  uint4 k[2][KEY_WORDS], v[4][VALUE_WORDS];
-};
-__device__ __forceinline__ void load_sixteen(const attend_one_params &p, i64 slot, int head, i64 step, i64 position,
-                                             sixteen *out) {
-  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  const u16 *block = (const u16 *)kv_block(p.kv, slot, step / 4);
-  const int first = (int)(step % 4) * 16, last = (int)(position - 1 - step / 4 * 64); // of the block
+// A warp's places in shared memory: 16 keys, 16 values. Rows are so far apart that the 16 bytes which eight lanes read
+// together lie in different banks: keys m and m + 4 of those eight lanes at odd distance, values t at twice an odd one.
+#define STAGES 3
+#define KEY_ROW (KEY_DIM * 2 + 16)
+#define VALUE_ROW (VALUE_DIM * 2 + 32)
+#define STAGE (16 * (KEY_ROW + VALUE_ROW))
+
+__device__ __forceinline__ u32 there(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+template <int ROW, int BYTES>
+__device__ __forceinline__ void copy_rows(u32 to, const u8 *from, int first, int last) {
 #pragma unroll
-  for (int u = 0; u < 2; u++) {
-    const int key = min(first + 8 * u + g, last);
-    const uint4 *from = (const uint4 *)(block + (head * 64 + key) * KEY_DIM) + t;
-#pragma unroll
-    for (int i = 0; i < KEY_WORDS; i++) out->k[u][i] = __ldcg(from + 4 * i);
-  }
-#pragma unroll
-  for (int j = 0; j < 4; j++) {
-    const int key = min(first + 2 * t + (j & 1) + 8 * (j >> 1), last);
-    const uint4 *from = (const uint4 *)(block + KV_HEADS * 64 * KEY_DIM + (head * 64 + key) * VALUE_DIM) + g * VALUE_WORDS;
-#pragma unroll
-    for (int i = 0; i < VALUE_WORDS; i++) out->v[j][i] = __ldcg(from + i);
+  for (int i = 0; i < BYTES / 32; i++) {
+    const int piece = i * 32 + (threadIdx.x & 31), row = piece / (BYTES / 16), at = piece % (BYTES / 16) * 16;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + row * ROW + at),
+                 "l"(from + min(first + row, last) * BYTES + at)
+                 : "memory");
   }
 }
-// Into the second cache.
-__device__ __forceinline__ void prefetch_sixteen(const attend_one_params &p, i64 slot, int head, i64 step) {
-  const int lane = threadIdx.x & 31, first = (int)(step % 4) * 16;
-  const u8 *block = kv_block(p.kv, slot, step / 4);
-  const u8 *keys = block + (head * 64 + first) * KEY_DIM * 2;
-  const u8 *values = block + KV_HEADS * 64 * KEY_DIM * 2 + (head * 64 + first) * VALUE_DIM * 2;
-  for (int at = lane * 128; at < 32 * KEY_DIM; at += 32 * 128) asm volatile("prefetch.global.L2 [%0];" ::"l"(keys + at));
-  for (int at = lane * 128; at < 32 * VALUE_DIM; at += 32 * 128) asm volatile("prefetch.global.L2 [%0];" ::"l"(values + at));
+// The copies of one step, if there is one; always one group.
+__device__ __forceinline__ void copy_sixteen(const attend_one_params &p, i64 slot, int head, i64 step, i64 end, i64 position,
+                                             u32 to) {
+  if (step < end) {
+    const u8 *block = kv_block(p.kv, slot, step / 4);
+    const int first = (int)(step % 4) * 16, last = (int)(position - 1 - step / 4 * 64); // of the block
+    copy_rows<KEY_ROW, KEY_DIM * 2>(to, block + head * 64 * (KEY_DIM * 2), first, last);
+    copy_rows<VALUE_ROW, VALUE_DIM * 2>(to + 16 * KEY_ROW, block + (KV_HEADS * KEY_DIM + head * VALUE_DIM) * 128, first, last);
+  }
+  asm volatile("cp.async.commit_group;" ::: "memory");
 }
 __device__ __forceinline__ void product_f16(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
@@ -82,9 +80,9 @@ struct share {
   float sum[GROUP][VALUE_DIM], most[GROUP], total[GROUP];
 };
 
-// The keys of steps [from, end) that this warp has, every WARPS-th.
+// The keys of steps [from, end) that this warp has, every WARPS-th; STAGES of them are on their way.
 __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slot, int head, i64 step, i64 end, i64 low,
-                                             i64 position, sixteen &now, const float *q, share *out) {
+                                             i64 position, u8 *stage, const float *q) {
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   u32 high[4 * KEY_WORDS], rest[4 * KEY_WORDS];
 #pragma unroll
@@ -98,19 +96,25 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
   float acc[VALUE_TILES][4], most = -1e30f, total = 0;
 #pragma unroll
   for (int j = 0; j < VALUE_TILES; j++) acc[j][0] = acc[j][1] = acc[j][2] = acc[j][3] = 0;
-  while (step < end) {
+  // Column g of the first products is key g / 2 + 4 (g mod 2), so that t and t + 4 are rows of the second ones' columns.
+  const u8 *keys = stage + (g / 2 + 4 * (g & 1)) * KEY_ROW + t * 16, *values = stage + 16 * KEY_ROW + t * VALUE_ROW + g * 16;
+  int at = 0;
+  for (; step < end; step += WARPS) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1) : "memory");
+    __syncwarp();
     float s[2][2];
 #pragma unroll
     for (int u = 0; u < 2; u++) {
       float c[4] = {0, 0, 0, 0}, d[4] = {0, 0, 0, 0};
 #pragma unroll
       for (int i = 0; i < KEY_WORDS; i++) {
-        product_f16(c, high[4 * i], rest[4 * i], high[4 * i + 1], rest[4 * i + 1], now.k[u][i].x, now.k[u][i].y);
-        product_f16(d, high[4 * i + 2], rest[4 * i + 2], high[4 * i + 3], rest[4 * i + 3], now.k[u][i].z, now.k[u][i].w);
+        const uint4 k = *(const uint4 *)(keys + at * STAGE + 8 * u * KEY_ROW + 64 * i);
+        product_f16(c, high[4 * i], rest[4 * i], high[4 * i + 1], rest[4 * i + 1], k.x, k.y);
+        product_f16(d, high[4 * i + 2], rest[4 * i + 2], high[4 * i + 3], rest[4 * i + 3], k.z, k.w);
       }
 #pragma unroll
       for (int e = 0; e < 2; e++) {
-        const i64 key = step * 16 + 8 * u + 2 * t + e;
+        const i64 key = step * 16 + 8 * u + t + 4 * e;
         const float v = capped(NARROW ? c[e] + d[e] : (c[e] + d[e]) + (c[e + 2] + d[e + 2]), p.soft_cap);
         s[u][e] = key >= low && key < position ? v : -1e30f;
       }
@@ -133,8 +137,10 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
     const u32 a0 = halves_of(s[0][0], s[0][1], &r0), a2 = halves_of(s[1][0], s[1][1], &r2);
 #pragma unroll
     for (int i = 0; i < VALUE_WORDS; i++) {
-      const u32 *v0 = (const u32 *)&now.v[0][i], *v1 = (const u32 *)&now.v[1][i], *v2 = (const u32 *)&now.v[2][i],
-                *v3 = (const u32 *)&now.v[3][i];
+      uint4 v[4];
+#pragma unroll
+      for (int j = 0; j < 4; j++) v[j] = *(const uint4 *)(values + at * STAGE + 4 * j * VALUE_ROW + 128 * i);
+      const u32 *v0 = (const u32 *)&v[0], *v1 = (const u32 *)&v[1], *v2 = (const u32 *)&v[2], *v3 = (const u32 *)&v[3];
 #pragma unroll
       for (int j = 0; j < 8; j++) {
         float *c = acc[8 * i + j];
@@ -144,20 +150,25 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
         product_f16(c, a0, r0, a2, r2, __byte_perm(v0[j >> 1], v1[j >> 1], pick), __byte_perm(v2[j >> 1], v3[j >> 1], pick));
       }
     }
-    step += WARPS;
-    if (step < end) load_sixteen(p, slot, head, step, position, &now);
+    __syncwarp();
+    copy_sixteen(p, slot, head, step + STAGES * WARPS, end, position, there(stage + at * STAGE));
+    if (++at == STAGES) at = 0;
   }
   total += __shfl_xor_sync(~0u, total, 1);
   total += __shfl_xor_sync(~0u, total, 2);
+  share *out = (share *)stage; // all that was copied has been read
   if (g >= GROUP) return;
   if (t == 0) {
     out->most[g] = most;
     out->total[g] = total;
   }
 #pragma unroll
-  for (int j = 0; j < VALUE_TILES; j++)
+  for (int i = 0; i < VALUE_WORDS; i++)
 #pragma unroll
-    for (int e = 0; e < 2; e++) out->sum[g][(2 * t + e) * VALUE_TILES + j] = acc[j][e] + (NARROW ? 0.0f : acc[j][e + 2]);
+    for (int e = 0; e < 2; e++)
+#pragma unroll
+      for (int j = 0; j < 8; j++)
+        out->sum[g][64 * i + 8 * (2 * t + e) + j] = acc[8 * i + j][e] + (NARROW ? 0.0f : acc[8 * i + j][e + 2]);
 }
 
 // Eight neighbouring numbers of a head; four lanes have a block of 32. Whole warps call it.
@@ -203,44 +214,64 @@ __device__ __forceinline__ void put_eight(const attend_one_params &p, int head, 
 #endif
 }
 
-__device__ __forceinline__ void turn_pair(const u8 *from, int type, i64 at, int u, const float2 *turned, float *a, float *b) {
+// Queries of the head, its new key and value, as they come: one wait for all of them.
+#define QUERIES (GROUP * KEY_DIM)
+#define NEW (QUERIES + KEY_DIM + VALUE_DIM)
+__device__ __forceinline__ void load_new(const attend_one_params &p, int head, bool all, float *to) {
+  float v[(NEW + 32 * WARPS - 1) / (32 * WARPS)];
+  const int count = all ? NEW : QUERIES;
+#pragma unroll
+  for (int i = 0; i * 32 * WARPS < NEW; i++) {
+    const int n = i * 32 * WARPS + (int)threadIdx.x;
+    if (n >= count) continue;
+    if (n < QUERIES)
+      v[i] = load_float(p.q, p.q_type, (head * GROUP + n / KEY_DIM) * p.q_step + n % KEY_DIM);
+    else if (n < QUERIES + KEY_DIM)
+      v[i] = load_float(p.k, p.k_type, head * p.k_step + n - QUERIES);
+    else
+      v[i] = load_float(p.v, p.v_type, head * p.v_step + n - QUERIES - KEY_DIM);
+  }
+#pragma unroll
+  for (int i = 0; i * 32 * WARPS < NEW; i++)
+    if (i * 32 * WARPS + (int)threadIdx.x < count) to[i * 32 * WARPS + threadIdx.x] = v[i];
+}
+
+__device__ __forceinline__ void turn_pair(const float *from, int u, const float2 *turned, float *a, float *b) {
   const int d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
-  const float x = load_float(from, type, at + d0), y = load_float(from, type, at + d1);
-  *a = x * turned[u].x - y * turned[u].y;
-  *b = x * turned[u].y + y * turned[u].x;
+  *a = from[d0] * turned[u].x - from[d1] * turned[u].y;
+  *b = from[d0] * turned[u].y + from[d1] * turned[u].x;
 }
 
 #define UNITS (KEY_DIM - DIMS / 2) // pairs and what is not turned
-__device__ __forceinline__ void turn_queries(const attend_one_params &p, int head, const float2 *turned, float *q) {
+__device__ __forceinline__ void turn_queries(const float *from, float scale, const float2 *turned, float *q) {
+#pragma unroll
   for (int i = threadIdx.x; i < GROUP * UNITS; i += 32 * WARPS) {
-    const int h = i / UNITS, u = i % UNITS;
-    const i64 at = (head * GROUP + h) * p.q_step;
+    const int at = i / UNITS * KEY_DIM, u = i % UNITS;
     if (u >= DIMS / 2) {
-      q[h * KEY_DIM + u + DIMS / 2] = load_float(p.q, p.q_type, at + u + DIMS / 2) * p.scale;
+      q[at + u + DIMS / 2] = from[at + u + DIMS / 2] * scale;
       continue;
     }
     float a, b;
-    turn_pair(p.q, p.q_type, at, u, turned, &a, &b);
-    q[h * KEY_DIM + (HALF ? u : 2 * u)] = a * p.scale;
-    q[h * KEY_DIM + (HALF ? u + DIMS / 2 : 2 * u + 1)] = b * p.scale;
+    turn_pair(from + at, u, turned, &a, &b);
+    q[at + (HALF ? u : 2 * u)] = a * scale;
+    q[at + (HALF ? u + DIMS / 2 : 2 * u + 1)] = b * scale;
   }
 }
 // The new key and value, into the state and as this run reads them.
-__device__ __forceinline__ void append_one(const attend_one_params &p, int head, i64 slot, i64 position, const float2 *turned,
-                                           float *key, float *value) {
+__device__ __forceinline__ void append_one(const attend_one_params &p, int head, i64 slot, i64 position, const float *from,
+                                           const float2 *turned, float *key, float *value) {
   u16 *block = (u16 *)kv_block(p.kv, slot, position / 64);
   u16 *keys = block + (head * 64 + (int)(position % 64)) * KEY_DIM;
   u16 *values = block + KV_HEADS * 64 * KEY_DIM + (head * 64 + (int)(position % 64)) * VALUE_DIM;
   for (int u = threadIdx.x; u < UNITS; u += 32 * WARPS) {
-    const i64 at = head * p.k_step;
     if (u >= DIMS / 2) {
-      const u16 h = to_half_bits(load_float(p.k, p.k_type, at + u + DIMS / 2));
+      const u16 h = to_half_bits(from[u + DIMS / 2]);
       keys[u + DIMS / 2] = h;
       key[u + DIMS / 2] = half_bits(h);
       continue;
     }
     float a, b;
-    turn_pair(p.k, p.k_type, at, u, turned, &a, &b);
+    turn_pair(from, u, turned, &a, &b);
     const int d0 = HALF ? u : 2 * u, d1 = HALF ? u + DIMS / 2 : 2 * u + 1;
     keys[d0] = to_half_bits(a);
     keys[d1] = to_half_bits(b);
@@ -248,7 +279,7 @@ __device__ __forceinline__ void append_one(const attend_one_params &p, int head,
     key[d1] = round_to(b, (const f16 *)0);
   }
   for (int d = threadIdx.x; d < VALUE_DIM; d += 32 * WARPS) {
-    const u16 h = to_half_bits(load_float(p.v, p.v_type, head * p.v_step + d));
+    const u16 h = to_half_bits(from[KEY_DIM + d]);
     values[d] = h;
     value[d] = half_bits(h);
   }
@@ -281,8 +312,9 @@ __device__ __forceinline__ void sum_splits(const attend_one_params &p, int head,
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid_constant__ attend_one_params p) {
-  __shared__ share part[WARPS + 1];
-  __shared__ float q[GROUP][KEY_DIM], key[KEY_DIM], value[VALUE_DIM];
+  extern __shared__ __align__(128) u8 memory[]; // of each warp STAGES places, then its share
+  __shared__ share own;                         // of the new key
+  __shared__ float fresh[NEW], q[GROUP][KEY_DIM], key[KEY_DIM], value[VALUE_DIM];
   __shared__ float2 turned[DIMS / 2];
   __shared__ int is_last;
   const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31, head = blockIdx.x / SPLITS, split = blockIdx.x % SPLITS;
@@ -309,9 +341,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   }
   const i64 each = (steps + splits - 1) / splits, all = base + steps;
   const i64 end = min(base + (split + 1) * each, all), step = base + split * each + warp;
-  sixteen now;
-  if (step < end) load_sixteen(p, slot, head, step, position, &now);
-  for (i64 later = step + WARPS; later < end && later <= step + 3 * WARPS; later += WARPS) prefetch_sixteen(p, slot, head, later);
+  u8 *stage = memory + warp * STAGES * STAGE;
+#pragma unroll
+  for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, position, there(stage + i * STAGE));
   for (int u = thread; u < DIMS / 2; u += 32 * WARPS) {
     double angle = (double)position * turns[u];
     if (p.factors) angle /= load_double(p.factors, p.factor_type, u * p.factor_step);
@@ -322,13 +354,15 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   }
   __syncthreads();
   WAIT();
-  turn_queries(p, head, turned, &q[0][0]);
-  if (split == 0) append_one(p, head, slot, position, turned, key, value);
+  load_new(p, head, split == 0, fresh);
+  __syncthreads();
+  turn_queries(fresh, p.scale, turned, &q[0][0]);
+  if (split == 0) append_one(p, head, slot, position, fresh + QUERIES, turned, key, value);
   __syncthreads();
   if (step < end) {
-    attend_steps(p, slot, head, step, end, low, position, now, &q[0][0], &part[warp]);
+    attend_steps(p, slot, head, step, end, low, position, stage, &q[0][0]);
   } else if (lane < GROUP) {
-    part[warp].most[lane] = -RUNG_INF;
+    ((share *)stage)->most[lane] = -RUNG_INF;
   }
   if (split == 0)
     for (int h = warp; h < GROUP; h += WARPS) {
@@ -336,25 +370,29 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
       for (int d = lane; d < KEY_DIM; d += 32) s = fmaf(q[h][d], key[d], s);
       s = capped(warp_sum(s), p.soft_cap);
       if (lane == 0) {
-        part[WARPS].most[h] = s;
-        part[WARPS].total[h] = 1;
+        own.most[h] = s;
+        own.total[h] = 1;
       }
     }
   else if (thread < GROUP)
-    part[WARPS].most[thread] = -RUNG_INF;
+    own.most[thread] = -RUNG_INF;
   __syncthreads();
   float *mine = p.partial + (i64)(head * SPLITS + split) * GROUP * (VALUE_DIM + 8);
   const int h = min(thread * 8 / VALUE_DIM, GROUP - 1), d = thread * 8 % VALUE_DIM;
   const bool there = thread * 8 < GROUP * VALUE_DIM;
   float largest = -RUNG_INF, total = 0, v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 #pragma unroll
-  for (int w = 0; w <= WARPS; w++) largest = nan_max(part[w].most[h], largest);
+  for (int w = 0; w <= WARPS; w++) {
+    const share *of = w == WARPS ? &own : (const share *)(memory + w * STAGES * STAGE);
+    largest = nan_max(of->most[h], largest);
+  }
 #pragma unroll
   for (int w = 0; w <= WARPS; w++) {
-    if (part[w].most[h] == -RUNG_INF) continue;
-    const float f = exp2f((part[w].most[h] - largest) * LOG2E);
-    const float *from = w == WARPS ? value + d : part[w].sum[h] + d;
-    total = fmaf(f, part[w].total[h], total);
+    const share *of = w == WARPS ? &own : (const share *)(memory + w * STAGES * STAGE);
+    if (of->most[h] == -RUNG_INF) continue;
+    const float f = exp2f((of->most[h] - largest) * LOG2E);
+    const float *from = w == WARPS ? value + d : of->sum[h] + d;
+    total = fmaf(f, of->total[h], total);
 #pragma unroll
     for (int i = 0; i < 8; i++) v[i] = fmaf(f, from[i], v[i]);
   }
