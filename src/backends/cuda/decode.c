@@ -287,14 +287,13 @@ static void shorten_region(const rung_cuda_looking *l, row_group *g) {
 }
 
 void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front) {
-  static const char *const numbers[] = {"float", "f16", "bf16"};
   rung_cuda_put_weights(row->weight, row->layout, front);
   rung_text_printf(front,
                    "#define WIDTH %lld\n#define PADDED %lld\n#define TILED %d\n#define SLOT %u\n#define X_HALF %d\n"
                    "#define MEMBERS %d\n#define JOINED %d\n#define AFTER %d\ntypedef %s x_number;\n",
                    (long long)row->k, (long long)padded(row->weight, row->tiled, row->k), row->tiled,
                    slot_bytes(row->weight, row->x, row->tiled, row->k), is_half(row->x) ? (int)row->x : 0, row->members,
-                   row->list != NULL, row->after != NULL, row->x <= RUNG_TYPE_BF16 ? numbers[row->x] : "u8");
+                   row->list != NULL, row->after != NULL, rung_cuda_number(row->x));
   rung_text_puts(front, rung_cuda_unit_text("row"));
   if (row->list || row->after) rung_text_puts(front, rung_cuda_unit_text("values"));
   if (row->list) rung_region_print_row(row->list, row->region, front);

@@ -3,7 +3,9 @@
 // stand the defines of attend.cu and of the rope (DIMS, HALF, MAGNITUDE, turns), and NARROW: queries and weights of keys
 // may be rounded to f16; else they are cut in two halves, which stand in the upper and lower rows of the products.
 //
-// SPLITS blocks share the keys of a key/value head, in steps of 16; up to `alone` keys one block has all of them. Products
+// SPLITS blocks share the keys of a key/value head, in steps of 16; up to `alone` keys one of them has all, beyond the
+// last to be done adds up what all have. They are no cluster: clusters leave processors without a block, and then two
+// blocks of the kernel behind gather on those. The types of operands are written in front: q_number .. past_number. Products
 // m16n8k16 have the query heads as rows. A lane reads 16 bytes of neighbouring numbers of a key and a value, in an order
 // of its own, which is that of the queries and results too. Old keys are not waited for: earlier runs wrote them, so they
 // are copied to shared memory while the kernel in front still runs, STAGES steps of each warp: with 16 splits those of
@@ -19,7 +21,7 @@ struct attend_one_params {
   u32 *counter;   // [heads of keys], 0 between launches
   i64 window;
   float scale, soft_cap;
-  i32 q_type, k_type, v_type, y_type, slot_type, past_type, factor_type, alone;
+  i32 alone, pad;
 };
 #define WARPS 4
 #ifndef SPLITS
@@ -28,6 +30,7 @@ struct attend_one_params {
 #define KEY_WORDS (KEY_DIM / 32)
 #define VALUE_WORDS (VALUE_DIM / 64)
 #define VALUE_TILES (VALUE_DIM / 8)
+#define QUERY_VALUES (GROUP * VALUE_DIM)
 #define LOG2E 1.4426950408889634f
 
 // A warp's places in shared memory: 16 keys, 16 values. Rows are so far apart that the 16 bytes which eight lanes read
@@ -74,15 +77,16 @@ __device__ __forceinline__ u32 halves_of(float a, float b, u32 *rest) {
 #endif
   return h;
 }
-__device__ __forceinline__ float capped(float s, float cap) { return cap > 0 ? cap * tanhf(s / cap) : s; }
+__device__ __forceinline__ float capped(float s, float cap) { return CAPPED ? cap * tanhf(s / cap) : s; }
 
 struct share {
   float sum[GROUP][VALUE_DIM], most[GROUP], total[GROUP];
 };
 
-// The keys of steps [from, end) that this warp has, every WARPS-th; STAGES of them are on their way.
+// The keys of steps [from, end) that this warp has, every WARPS-th; STAGES of them are on their way. The share is left in
+// the warp's first place, where all that was copied has been read by then; elsewhere: for nothing, and no copies follow.
 __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slot, int head, i64 step, i64 end, i64 low,
-                                             i64 position, u8 *stage, const float *q) {
+                                             i64 position, const u8 *stage, const float *q, share *out) {
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   u32 high[4 * KEY_WORDS], rest[4 * KEY_WORDS];
 #pragma unroll
@@ -151,12 +155,11 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
       }
     }
     __syncwarp();
-    copy_sixteen(p, slot, head, step + STAGES * WARPS, end, position, there(stage + at * STAGE));
+    if (out == (share *)stage) copy_sixteen(p, slot, head, step + STAGES * WARPS, end, position, there(stage + at * STAGE));
     if (++at == STAGES) at = 0;
   }
   total += __shfl_xor_sync(~0u, total, 1);
   total += __shfl_xor_sync(~0u, total, 2);
-  share *out = (share *)stage; // all that was copied has been read
   if (g >= GROUP) return;
   if (t == 0) {
     out->most[g] = most;
@@ -210,7 +213,7 @@ __device__ __forceinline__ void put_eight(const attend_one_params &p, int head, 
 #else
   if (!there) return;
 #pragma unroll
-  for (int i = 0; i < 8; i++) store_float(p.y, p.y_type, head * p.y_step + d + i, v[i]);
+  for (int i = 0; i < 8; i++) put_float((y_number *)p.y + head * p.y_step + d + i, v[i]);
 #endif
 }
 
@@ -225,11 +228,11 @@ __device__ __forceinline__ void load_new(const attend_one_params &p, int head, b
     const int n = i * 32 * WARPS + (int)threadIdx.x;
     if (n >= count) continue;
     if (n < QUERIES)
-      v[i] = load_float(p.q, p.q_type, (head * GROUP + n / KEY_DIM) * p.q_step + n % KEY_DIM);
+      v[i] = get_float((const q_number *)p.q + (head * GROUP + n / KEY_DIM) * p.q_step + n % KEY_DIM);
     else if (n < QUERIES + KEY_DIM)
-      v[i] = load_float(p.k, p.k_type, head * p.k_step + n - QUERIES);
+      v[i] = get_float((const k_number *)p.k + head * p.k_step + n - QUERIES);
     else
-      v[i] = load_float(p.v, p.v_type, head * p.v_step + n - QUERIES - KEY_DIM);
+      v[i] = get_float((const v_number *)p.v + head * p.v_step + n - QUERIES - KEY_DIM);
   }
 #pragma unroll
   for (int i = 0; i * 32 * WARPS < NEW; i++)
@@ -284,48 +287,47 @@ __device__ __forceinline__ void append_one(const attend_one_params &p, int head,
     value[d] = half_bits(h);
   }
 }
-// The sum of all shares' parts for eight numbers of a head, each weighted by its largest score.
-__device__ __forceinline__ void sum_splits(const attend_one_params &p, int head, int h, int d, float *v) {
-  const float *shares = p.partial + ((i64)head * SPLITS * GROUP + h) * (VALUE_DIM + 8);
+// The sum of all shares' parts for four numbers of a head, each weighted by its largest score.
+__device__ __forceinline__ float4 sum_splits(const float *partial, int head, int h, int d) {
+  const float *shares = partial + ((i64)head * SPLITS * GROUP + h) * (VALUE_DIM + 8);
   float2 of[SPLITS];
-  float largest = -RUNG_INF, total = 0;
+  float4 part[SPLITS], sum = make_float4(0, 0, 0, 0);
 #pragma unroll
   for (int s = 0; s < SPLITS; s++) {
+    part[s] = __ldcg((const float4 *)(shares + s * GROUP * (VALUE_DIM + 8) + d));
     of[s] = __ldcg((const float2 *)(shares + s * GROUP * (VALUE_DIM + 8) + VALUE_DIM));
-    largest = nan_max(of[s].x, largest);
   }
+  float largest = -RUNG_INF, total = 0;
 #pragma unroll
-  for (int i = 0; i < 8; i++) v[i] = 0;
+  for (int s = 0; s < SPLITS; s++) largest = nan_max(of[s].x, largest);
 #pragma unroll
   for (int s = 0; s < SPLITS; s++) {
     if (of[s].x == -RUNG_INF) continue; // a share without keys
-    const float4 *from = (const float4 *)(shares + s * GROUP * (VALUE_DIM + 8) + d);
-    const float4 a = __ldcg(from), b = __ldcg(from + 1);
-    const float f = exp2f((of[s].x - largest) * LOG2E), w[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    const float f = exp2f((of[s].x - largest) * LOG2E);
     total = fmaf(f, of[s].y, total);
-#pragma unroll
-    for (int i = 0; i < 8; i++) v[i] = fmaf(f, w[i], v[i]);
+    sum.x = fmaf(f, part[s].x, sum.x), sum.y = fmaf(f, part[s].y, sum.y);
+    sum.z = fmaf(f, part[s].z, sum.z), sum.w = fmaf(f, part[s].w, sum.w);
   }
   const float inverse = 1.0f / total;
-#pragma unroll
-  for (int i = 0; i < 8; i++) v[i] *= inverse;
+  return make_float4(sum.x * inverse, sum.y * inverse, sum.z * inverse, sum.w * inverse);
+}
+// What the block wrote is there for whoever finds the counter raised, and the other way round.
+__device__ __forceinline__ u32 count_up(u32 *counter) {
+  u32 before;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(counter), "n"(SPLITS - 1) : "memory");
+  return before;
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid_constant__ attend_one_params p) {
   extern __shared__ __align__(128) u8 memory[]; // of each warp STAGES places, then its share
-  __shared__ share own;                         // of the new key
+  __shared__ __align__(16) share spare;               // for the run for nothing
+  __shared__ float own_most[GROUP], own_total[GROUP]; // of the new key
   __shared__ float fresh[NEW], q[GROUP][KEY_DIM], key[KEY_DIM], value[VALUE_DIM];
   __shared__ float2 turned[DIMS / 2];
   __shared__ int is_last;
   const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31, head = blockIdx.x / SPLITS, split = blockIdx.x % SPLITS;
   GO();
-  // A block without work waits all the same: were it gone, two blocks of the kernel behind could come to one processor
-  // in its place, and others would have none.
-  if (head >= KV_HEADS) {
-    WAIT();
-    return;
-  }
-  const i64 slot = load_int(p.slot, p.slot_type, 0), position = load_int(p.past, p.past_type, 0);
+  const i64 slot = *(const slot_number *)p.slot, position = *(const past_number *)p.past;
   if (slot < 0 || slot >= p.kv.slots || position < 0 || position >= p.kv.capacity) {
     if (thread == 0)
       refuse(p.refused, 2, slot < 0 || slot >= p.kv.slots ? slot : position,
@@ -335,87 +337,96 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   const i64 low = p.window && position >= p.window ? position - p.window + 1 : 0, base = low / 16;
   const i64 steps = position > low ? (position - 1) / 16 - base + 1 : 0;
   const int splits = steps <= p.alone / 16 ? 1 : SPLITS;
-  if (split >= splits) {
+  // A block without work waits all the same: were it gone, two blocks of the kernel behind could come to one processor
+  // in its place, and others would have none.
+  if (head >= KV_HEADS || split >= splits) {
     WAIT();
     return;
   }
   const i64 each = (steps + splits - 1) / splits, all = base + steps;
   const i64 end = min(base + (split + 1) * each, all), step = base + split * each + warp;
   u8 *stage = memory + warp * STAGES * STAGE;
-#pragma unroll
-  for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, position, there(stage + i * STAGE));
   for (int u = thread; u < DIMS / 2; u += 32 * WARPS) {
     double angle = (double)position * turns[u];
-    if (p.factors) angle /= load_double(p.factors, p.factor_type, u * p.factor_step);
-    angle -= 6.283185307179586477 * rint(angle * 0.15915494309189533577);
+#if FACTORS
+    angle /= get_float((const factor_number *)p.factors + u * p.factor_step);
+#endif
+    angle *= 0.31830988618379067154; // in half turns
     float sine, cosine;
-    sincosf((float)angle, &sine, &cosine);
+    sincospif((float)(angle - 2 * rint(0.5 * angle)), &sine, &cosine);
     turned[u] = make_float2(cosine * MAGNITUDE, sine * MAGNITUDE);
   }
-  __syncthreads();
-  WAIT();
-  load_new(p, head, split == 0, fresh);
-  __syncthreads();
-  turn_queries(fresh, p.scale, turned, &q[0][0]);
-  if (split == 0) append_one(p, head, slot, position, fresh + QUERIES, turned, key, value);
-  __syncthreads();
-  if (step < end) {
-    attend_steps(p, slot, head, step, end, low, position, stage, &q[0][0]);
-  } else if (lane < GROUP) {
-    ((share *)stage)->most[lane] = -RUNG_INF;
-  }
-  if (split == 0)
-    for (int h = warp; h < GROUP; h += WARPS) {
-      float s = 0;
-      for (int d = lane; d < KEY_DIM; d += 32) s = fmaf(q[h][d], key[d], s);
-      s = capped(warp_sum(s), p.soft_cap);
-      if (lane == 0) {
-        own.most[h] = s;
-        own.total[h] = 1;
-      }
+  // Behind the turns, which take as long as PATIENCE.
+#pragma unroll 1
+  for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, position, there(stage + i * STAGE));
+  twice(real) {
+    __syncthreads();
+    if (real) {
+      WAIT();
+      load_new(p, head, split == 0, fresh);
     }
-  else if (thread < GROUP)
-    own.most[thread] = -RUNG_INF;
-  __syncthreads();
-  float *mine = p.partial + (i64)(head * SPLITS + split) * GROUP * (VALUE_DIM + 8);
-  const int h = min(thread * 8 / VALUE_DIM, GROUP - 1), d = thread * 8 % VALUE_DIM;
-  const bool there = thread * 8 < GROUP * VALUE_DIM;
-  float largest = -RUNG_INF, total = 0, v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    __syncthreads();
+    turn_queries(fresh, p.scale, turned, &q[0][0]);
+    if (real && split == 0) append_one(p, head, slot, position, fresh + QUERIES, turned, key, value);
+    __syncthreads();
+    const i64 last = real ? end : min(end, step + 1);
+    if (step < end) {
+      attend_steps(p, slot, head, step, last, low, position, stage, &q[0][0], real ? (share *)stage : &spare);
+    } else if (real && lane < GROUP) {
+      ((share *)stage)->most[lane] = -RUNG_INF;
+    }
+    if (split == 0)
+      for (int h = warp; h < GROUP; h += WARPS) {
+        float s = 0;
+        for (int d = lane; d < KEY_DIM; d += 32) s = fmaf(q[h][d], key[d], s);
+        s = capped(warp_sum(s), p.soft_cap);
+        if (lane == 0) {
+          own_most[h] = s;
+          own_total[h] = 1;
+        }
+      }
+    else if (thread < GROUP)
+      own_most[thread] = -RUNG_INF;
+    __syncthreads();
+    const int h = min(thread * 8 / VALUE_DIM, GROUP - 1), d = thread * 8 % VALUE_DIM;
+    float largest = -RUNG_INF, total = 0, v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
 #pragma unroll
-  for (int w = 0; w <= WARPS; w++) {
-    const share *of = w == WARPS ? &own : (const share *)(memory + w * STAGES * STAGE);
-    largest = nan_max(of->most[h], largest);
-  }
+    for (int w = 0; w < WARPS; w++) largest = nan_max(((const share *)(memory + w * STAGES * STAGE))->most[h], largest);
+    largest = nan_max(own_most[h], largest);
 #pragma unroll
-  for (int w = 0; w <= WARPS; w++) {
-    const share *of = w == WARPS ? &own : (const share *)(memory + w * STAGES * STAGE);
-    if (of->most[h] == -RUNG_INF) continue;
-    const float f = exp2f((of->most[h] - largest) * LOG2E);
-    const float *from = w == WARPS ? value + d : of->sum[h] + d;
-    total = fmaf(f, of->total[h], total);
+    for (int w = 0; w <= WARPS; w++) {
+      const share *of = (const share *)(memory + w * STAGES * STAGE); // not with w WARPS
+      const float most = w == WARPS ? own_most[h] : of->most[h];
+      if (most == -RUNG_INF) continue;
+      const float f = exp2f((most - largest) * LOG2E);
+      const float *from = w == WARPS ? value + d : of->sum[h] + d;
+      total = fmaf(f, w == WARPS ? own_total[h] : of->total[h], total);
 #pragma unroll
-    for (int i = 0; i < 8; i++) v[i] = fmaf(f, from[i], v[i]);
-  }
-  if (splits == 1) {
-    const float inverse = 1.0f / total;
+      for (int i = 0; i < 8; i++) v[i] = fmaf(f, from[i], v[i]);
+    }
+    if (splits > 1) {
+      if (real && thread * 8 < QUERY_VALUES) {
+        float *to = p.partial + ((i64)(head * SPLITS + split) * GROUP + h) * (VALUE_DIM + 8);
+        *(float4 *)(to + d) = make_float4(v[0], v[1], v[2], v[3]);
+        *(float4 *)(to + d + 4) = make_float4(v[4], v[5], v[6], v[7]);
+        if (d == 0) *(float2 *)(to + VALUE_DIM) = make_float2(largest, total);
+      }
+      __syncthreads();
+      if (thread == 0) is_last = !real || count_up(p.counter + head) == SPLITS - 1;
+      __syncthreads();
+      if (!is_last) return;
+      // All threads have a part of the sum; a block of 32 is quantised by four.
+      float *all = real ? (float *)memory : &spare.sum[0][0];
+      for (int i = thread; i < QUERY_VALUES / 4; i += 32 * WARPS)
+        ((float4 *)all)[i] = sum_splits(p.partial, head, i * 4 / VALUE_DIM, i * 4 % VALUE_DIM);
+      __syncthreads();
 #pragma unroll
-    for (int i = 0; i < 8; i++) v[i] *= inverse;
-    put_eight(p, head * GROUP + h, d, v, there);
-    return;
+      for (int i = 0; i < 8; i++) v[i] = all[h * VALUE_DIM + d + i];
+    } else {
+      const float inverse = 1.0f / total;
+#pragma unroll
+      for (int i = 0; i < 8; i++) v[i] *= inverse;
+    }
+    put_eight(p, head * GROUP + h, d, v, real && thread * 8 < QUERY_VALUES);
   }
-  if (there) {
-    float *to = mine + h * (VALUE_DIM + 8);
-    *(float4 *)(to + d) = make_float4(v[0], v[1], v[2], v[3]);
-    *(float4 *)(to + d + 4) = make_float4(v[4], v[5], v[6], v[7]);
-    if (d == 0) *(float2 *)(to + VALUE_DIM) = make_float2(largest, total);
-  }
-  // The block that is last sums the shares up, in one order.
-  __threadfence();
-  __syncthreads();
-  if (thread == 0) is_last = atomicInc(p.counter + head, SPLITS - 1) == SPLITS - 1;
-  __syncthreads();
-  if (!is_last) return;
-  __threadfence();
-  sum_splits(p, head, h, d, v);
-  put_eight(p, head * GROUP + h, d, v, there);
 }

@@ -221,6 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   const int panels = (p.units / SIDES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x * SIDES, items = panels * TILES;
   GO();
   ring r = open_ring(memory, bar);
+  hold_back(PATIENCE);
 #pragma unroll
   for (int i = 0; i < SLOTS; i++)
     if (warp + i * WARPS < items) fetch(r, i, item_at(p, warp + i * WARPS), SLOT);
@@ -302,6 +303,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   const int items = rows > 0 ? (rows + stride - 1) / stride * SIDES * CHUNKS : 0;
   GO();
   ring r = open_ring(memory, bar);
+  hold_back(PATIENCE);
 #pragma unroll
   for (int i = 0; i < SLOTS; i++)
     if (i < items) fetch_item(r, i, p, i);
