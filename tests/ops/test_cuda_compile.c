@@ -65,17 +65,23 @@ static void test_units(void) {
   }
 }
 
+/* The types of what attention of one row reads and writes. */
+static const char numbers[] =
+    "typedef f16 q_number;\ntypedef float k_number;\ntypedef bf16 v_number;\n"
+    "typedef float y_number;\ntypedef int slot_number;\ntypedef long long past_number;\n"
+    "typedef float factor_number;\n#define FACTORS 1\n#define CAPPED 1\n";
+
 /* Attention of one row and of many, for heads of several widths. */
 static void test_attention(void) {
   static const int shape[][3] = {{128, 128, 4}, {64, 64, 3}, {96, 64, 8}}; /* keys, values, group */
   for (size_t i = 0; i < RUNG_COUNT(shape); i++)
     for (int narrow = 0; narrow < 2; narrow++) {
-      char front[400];
+      char front[640];
       snprintf(front, sizeof front,
                "#define KEY_DIM %d\n#define VALUE_DIM %d\n#define GROUP %d\n#define KV_HEADS 2\n#define KV_TYPE 1\n"
                "#define NARROW %d\n#define QUANTIZED %d\n#define DIMS %d\n#define HALF %d\n#define MAGNITUDE 1.0f\n"
-               "__constant__ double turns[DIMS / 2] = {1, 2};\n",
-               shape[i][0], shape[i][1], shape[i][2], narrow, narrow, shape[i][0] / 2, narrow);
+               "__constant__ double turns[DIMS / 2] = {1, 2};\n%s",
+               shape[i][0], shape[i][1], shape[i][2], narrow, narrow, shape[i][0] / 2, narrow, numbers);
       compile_with(90, "attend_one", front);
       compile_with(80, "attend_many", front);
       compile_with(90, "attend_many", front);
@@ -86,12 +92,12 @@ static void test_attention(void) {
 static void test_candidates(void) {
   static const int splits[] = {1, 2, 4, 8, 16, 32}, clusters[] = {2, 4, 8};
   for (size_t i = 0; i < RUNG_COUNT(splits); i++) {
-    char front[400];
+    char front[640];
     snprintf(front, sizeof front,
              "#define KEY_DIM 128\n#define VALUE_DIM 128\n#define GROUP 4\n#define KV_HEADS 8\n#define KV_TYPE 1\n"
              "#define NARROW 1\n#define QUANTIZED 1\n#define DIMS 128\n#define HALF 1\n#define MAGNITUDE 1.0f\n"
-             "#define SPLITS %d\n__constant__ double turns[DIMS / 2] = {1, 2};\n",
-             splits[i]);
+             "#define SPLITS %d\n__constant__ double turns[DIMS / 2] = {1, 2};\n%s",
+             splits[i], numbers);
     compile_with(90, "attend_one", front);
   }
   for (size_t i = 0; i < RUNG_COUNT(clusters); i++) {

@@ -10,6 +10,11 @@
 #include "ops/op_table.h"
 
 enum { MOST_GROUP = 8, THREADS = 128 };
+/* Places for keys and values in shared memory, as the kernel lays them out. */
+enum { WARPS = THREADS / 32, STAGES = 3 };
+static uint32_t shared_of(int64_t key_dim, int64_t value_dim) {
+  return (uint32_t)(WARPS * STAGES * 16 * (key_dim * 2 + 16 + value_dim * 2 + 32));
+}
 
 /* As the kernel has it. */
 typedef struct attend_one_params {
@@ -19,11 +24,12 @@ typedef struct attend_one_params {
   uint64_t slot, past, factors, refused, partial, counter;
   int64_t window;
   float scale, soft_cap;
-  int32_t q_type, k_type, v_type, y_type, slot_type, past_type, factor_type, alone;
+  int32_t alone, pad;
 } attend_one_params;
 
 typedef struct one_own {
   int64_t key_dim, kv_heads;
+  uint32_t shared;
   bool quantized;
   int32_t splits, alone; /* blocks of a head's keys, and up to how many keys one has all of them */
 } one_own;
@@ -72,17 +78,10 @@ static rung_status launch_one(const rung_cuda_step *step) {
                                .window = attrs->window,
                                .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->key_dim)),
                                .soft_cap = (float)attrs->soft_cap,
-                               .q_type = q->type,
-                               .k_type = k->type,
-                               .v_type = v->type,
-                               .y_type = y->type,
-                               .slot_type = in[3].type,
-                               .past_type = in[4].type,
-                               .factor_type = f ? f->type : 0,
                                .alone = own->alone};
   /* As many blocks as the products around it have, so that each processor has one of every kernel's. */
   const int64_t blocks = own->splits * own->kv_heads, processors = step->device->processors;
-  return rung_cuda_emit(step, 0, blocks < processors ? processors : blocks, 1, 1, THREADS, 0, &p, sizeof p);
+  return rung_cuda_emit(step, 0, blocks < processors ? processors : blocks, 1, 1, THREADS, own->shared, &p, sizeof p);
 }
 
 static const rung_cuda_kernel one_kernel = {.row = {.name = "decode_attention"},
@@ -134,6 +133,7 @@ static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
   if (heads % kv_heads || heads / kv_heads > MOST_GROUP || kv_heads > RUNG_CUDA_COUNTERS || key_dim % 32 ||
       value_dim % 64 || key_dim > 128 || value_dim > 128)
     return false;
+  if (attend[-ROPE_Q].n_in > 2 && !rung_cuda_is_float(rung_cuda_in_ref(l, attend - ROPE_Q, 2)->type)) return false;
   const rung_ref *y = rung_cuda_out_ref(l, quantized ? attend + 1 : attend, 0);
   const rung_ref *read[3] = {rung_cuda_in_ref(l, attend - ROPE_Q, 0), rung_cuda_in_ref(l, attend - ROPE_K, 0),
                              rung_cuda_in_ref(l, attend - APPEND, 2)};
@@ -149,13 +149,39 @@ static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
          turns_by_length(l, rung_cuda_in_ref(l, attend - ROPE_Q, 1), attend);
 }
 
+static void name_number(const char *what, int type, rung_text *front) {
+  rung_text_printf(front, "typedef %s %s_number;\n", rung_cuda_number(type), what);
+}
 static rung_status write_front(const rung_cuda_prepare *in, const one_own *own, rung_text *front) {
   rung_cuda_prepare rope = *in;
   rope.step = in->step - ROPE_Q;
+  const rung_ref *ref = in->plan->ref, *attend = ref + in->step->in;
+  name_number("q", ref[rope.step->in].type, front);
+  name_number("k", ref[(in->step - ROPE_K)->in].type, front);
+  name_number("v", ref[(in->step - APPEND)->in + 2].type, front);
+  name_number("y", ref[in->step->out].type, front); /* where it is not quantised */
+  name_number("slot", attend[3].type, front);
+  name_number("past", attend[4].type, front);
+  name_number("factor", rope.step->n_in > 2 ? ref[rope.step->in + 2].type : RUNG_TYPE_F32, front);
+  rung_text_printf(front, "#define FACTORS %d\n#define CAPPED %d\n", rope.step->n_in > 2,
+                   ((const rung_attention_kv_attrs *)in->step->attrs)->soft_cap > 0);
   rung_text_printf(front, "#define QUANTIZED %d\n#define NARROW %d\n#define SPLITS %d\n", own->quantized,
                    ((const rung_attention_kv_attrs *)in->step->attrs)->narrow, (int)own->splits);
   RUNG_TRY(rung_cuda_prepare_attend(in, front));
   return rung_cuda_prepare_rope(&rope, front);
+}
+
+static rung_status compile_one(const rung_cuda_prepare *in, const one_own *own) {
+  rung_text front;
+  rung_text_init(&front, in->device->host);
+  rung_status status = write_front(in, own, &front);
+  if (!status) status = rung_text_status(&front, in->error);
+  if (!status)
+    status =
+        rung_cuda_compile(in->device, "attend_one", &front, one_kernel.function, 1, in->prepared->function, in->error);
+  rung_text_finish(&front);
+  in->prepared->own = own; /* what the front shares with other kernels has set its own */
+  return status ? status : rung_cuda_allow_shared(in->device, in->prepared->function[0], own->shared, in->error);
 }
 
 /* Fills in->prepared: this kernel, done as the candidate says. */
@@ -167,20 +193,12 @@ static rung_status prepare_one(const rung_cuda_prepare *in, const rung_candidate
     return rung_fail(in->error, RUNG_INTERNAL, "cuda: attention of one row over heads of open extent");
   *own = (one_own){.key_dim = shape.key_dim,
                    .kv_heads = shape.kv_heads,
+                   .shared = shared_of(shape.key_dim, shape.value_dim),
                    .quantized = quantized,
                    .splits = way->splits,
                    .alone = way->keys};
   *in->prepared = (rung_cuda_prepared){.kernel = &one_kernel, .step = in->step};
-  rung_text front;
-  rung_text_init(&front, in->device->host);
-  rung_status status = write_front(in, own, &front);
-  if (!status) status = rung_text_status(&front, in->error);
-  if (!status)
-    status =
-        rung_cuda_compile(in->device, "attend_one", &front, one_kernel.function, 1, in->prepared->function, in->error);
-  rung_text_finish(&front);
-  in->prepared->own = own;
-  return status;
+  return compile_one(in, own);
 }
 
 rung_status rung_cuda_try_one(const rung_cuda_prepare *in, const rung_candidate *candidate) {

@@ -12,6 +12,7 @@
 
 enum {
   MOST_MEMBERS = 4,
+  SLOTS = 2, /* of a warp (kernels/decode.cu) */
   THREADS = RUNG_REGION_ROW_THREADS,
   WARPS = THREADS / 32,
   MOST_PANELS = 16,         /* of a block: its sums stand in shared memory */
@@ -82,8 +83,7 @@ static rung_status launch_row(const rung_cuda_step *step) {
     for (uint32_t i = 0; i < s->n_out; i++)
       p.base[s->n_in + i] = (uint64_t)(uintptr_t)step->run->operand[s->out + i].base;
   }
-  /* Tiles are on their way in shared memory, floats in registers: those take two blocks to keep the memory busy. */
-  int64_t blocks = own->tiled ? step->device->processors : 2 * (int64_t)step->device->processors;
+  int64_t blocks = step->device->processors;
   uint32_t shared = own->x_shared;
   if (own->tiled) {
     blocks *= (p.units + blocks * MOST_PANELS - 1) / (blocks * MOST_PANELS);
@@ -212,10 +212,20 @@ static rung_status find_region(const rung_cuda_looking *l, row_group *g) {
   return RUNG_OK;
 }
 
+static bool is_half(int type) { return type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16; }
+/* Of a tile; or of a piece of a row of floats, halved where the row of x leaves no room for more. */
+static uint32_t slot_bytes(rung_type weight, rung_type x, bool tiled, int64_t k) {
+  if (tiled) return weight == RUNG_TYPE_Q8_0 ? 2176 : 2304;
+  return k * (is_half(x) ? 2 : 4) + WARPS * SLOTS * 2048 <= MOST_SHARED ? 2048 : 1024;
+}
+static int64_t padded(rung_type weight, bool tiled, int64_t k) {
+  const int64_t tile = !tiled ? 1 : weight == RUNG_TYPE_Q8_0 ? 128 : 256;
+  return (k + tile - 1) / tile * tile;
+}
 static uint32_t shared_of(const row_group *g) {
-  if (!g->tiled) return (uint32_t)(g->k * 4);
-  const int64_t q8 = g->w->type == RUNG_TYPE_Q8_0, tile = q8 ? 128 : 256, padded = (g->k + tile - 1) / tile * tile;
-  return (uint32_t)(WARPS * 2 * (q8 ? 2176 : 2304) + padded + padded / 4);
+  const int64_t n = padded(g->w->type, g->tiled, g->k);
+  const int64_t x = g->tiled ? n + n / 4 : n * (is_half(g->x->type) ? 2 : 4);
+  return (uint32_t)(WARPS * SLOTS * slot_bytes(g->w->type, g->x->type, g->tiled, g->k) + x);
 }
 
 /* The two results that a group's kernel makes; false where it makes others. */
@@ -277,16 +287,13 @@ static void shorten_region(const rung_cuda_looking *l, row_group *g) {
 }
 
 void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front) {
-  const int64_t tile = row->weight == RUNG_TYPE_Q8_0 ? 128 : 256,
-                padded = row->tiled ? (row->k + tile - 1) / tile * tile : row->k;
-  static const char *const numbers[] = {"float", "f16", "bf16"};
   rung_cuda_put_weights(row->weight, row->layout, front);
   rung_text_printf(front,
-                   "#define WIDTH %lld\n#define PADDED %lld\n#define TILED %d\n#define MEMBERS %d\n#define JOINED %d\n"
-                   "#define AFTER %d\n"
-                   "typedef %s x_number;\n",
-                   (long long)row->k, (long long)padded, row->tiled, row->members, row->list != NULL,
-                   row->after != NULL, row->x <= RUNG_TYPE_BF16 ? numbers[row->x] : "u8");
+                   "#define WIDTH %lld\n#define PADDED %lld\n#define TILED %d\n#define SLOT %u\n#define X_HALF %d\n"
+                   "#define MEMBERS %d\n#define JOINED %d\n#define AFTER %d\ntypedef %s x_number;\n",
+                   (long long)row->k, (long long)padded(row->weight, row->tiled, row->k), row->tiled,
+                   slot_bytes(row->weight, row->x, row->tiled, row->k), is_half(row->x) ? (int)row->x : 0, row->members,
+                   row->list != NULL, row->after != NULL, rung_cuda_number(row->x));
   rung_text_puts(front, rung_cuda_unit_text("row"));
   if (row->list || row->after) rung_text_puts(front, rung_cuda_unit_text("values"));
   if (row->list) rung_region_print_row(row->list, row->region, front);

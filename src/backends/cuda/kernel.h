@@ -101,6 +101,8 @@ rung_cuda_kv rung_cuda_kv_of(const rung_cuda_step *step, const rung_kv_view *kv)
 static inline bool rung_cuda_is_float(int type) {
   return type == RUNG_TYPE_F32 || type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16;
 }
+/* Its name in kernels; of what is no plain number, u8 (region_text.c). */
+const char *rung_cuda_number(int type);
 static inline int64_t rung_cuda_blocks(int64_t n, int64_t per, int64_t most) {
   const int64_t blocks = (n + per - 1) / per;
   return blocks < most ? blocks : most;

@@ -24,7 +24,7 @@ rung_region_cut rung_region_cut_of(const rung_region_list *list) {
   return cut;
 }
 
-static const char *memory_name(int type) {
+const char *rung_cuda_number(int type) {
   static const char *const names[] = {"float", "f16", "bf16", "double", "i8",  "i16", "i32",
                                       "i64",   "u8",  "u16",  "u32",    "u64", "u8"};
   return type <= RUNG_TYPE_BOOL ? names[type] : "u8";
@@ -39,7 +39,7 @@ static const char *class_name(int type) {
 
 static void print_load(const rung_region_list *l, int k, const char *offset, rung_text *out) {
   const int type = l->type[k];
-  const char *m = memory_name(type);
+  const char *m = rung_cuda_number(type);
   if (rung_cuda_is_float(type))
     rung_text_printf(out, "get_float((const %s *)p.base[%d] + %s)", m, k, offset);
   else
@@ -48,7 +48,7 @@ static void print_load(const rung_region_list *l, int k, const char *offset, run
 
 static void print_store(const rung_region_list *l, int r, const char *value, const char *offset, rung_text *out) {
   const int type = l->type[l->output[r]], k = l->inputs + r;
-  const char *m = memory_name(type);
+  const char *m = rung_cuda_number(type);
   if (rung_cuda_is_float(type))
     rung_text_printf(out, "put_float((%s *)p.base[%d] + %s, %s);", m, k, offset, value);
   else
@@ -74,7 +74,7 @@ static void print_value(const rung_region_list *l, int k, rung_text *out) {
 
 static void print_cast(const rung_region_list *l, const rung_region_op *o, rung_text *out) {
   const int from = l->type[o->in[0]], to = l->type[o->out];
-  const char *m = memory_name(to);
+  const char *m = rung_cuda_number(to);
   rung_text_puts(out, "    { const auto x = ");
   print_value(l, o->in[0], out);
   rung_text_puts(out, "; ");
@@ -111,7 +111,7 @@ static void print_row(const rung_region_list *l, const rung_region_op *o, rung_t
     rung_text_puts(out, "; ");
   }
   print_value(l, o->out, out);
-  const char *m = memory_name(to), *value = floats ? row->value : row->integer;
+  const char *m = rung_cuda_number(to), *value = floats ? row->value : row->integer;
   if (row->to_bool)
     rung_text_printf(out, " = (%s) ? 1 : 0; }\n", value);
   else if (rung_cuda_is_float(to))
@@ -204,7 +204,7 @@ static void print_norm(const rung_region_list *l, const rung_region_op *o, rung_
   rung_text_printf(out, ");\n  %s    float y = (v%d[k] - mean%d) * scale%d;\n", each, x, o->out, o->out);
   if (o->n_in > 1) rung_text_printf(out, "    y *= v%d[k];\n", o->in[1]);
   if (o->n_in > 2) rung_text_printf(out, "    y += v%d[k];\n", o->in[2]);
-  rung_text_printf(out, "    v%d[k] = round_to(y, (const %s *)0);\n  }\n", o->out, memory_name(l->type[o->out]));
+  rung_text_printf(out, "    v%d[k] = round_to(y, (const %s *)0);\n  }\n", o->out, rung_cuda_number(l->type[o->out]));
 }
 
 static void print_quantize(const rung_region_list *l, const rung_region_op *o, rung_text *out) {
@@ -271,10 +271,13 @@ static void print_rows(const rung_region_list *l, rung_text *out) {
 static void print_inputs(const rung_region_list *l, const rung_region_row *row, bool early, rung_text *out) {
   for (int k = 0; k < l->inputs; k++) {
     if (row->early[k] != early) continue;
-    rung_text_printf(out,
-                     "  for (int j = 0; j < PART / 8; j++) load_8(v%d + 8 * j, (const %s *)p.base[%d], GROUP_AT(j));\n",
-                     k, memory_name(l->type[k]), k);
+    rung_text_printf(out, "  for (int j = 0; j < PART / 8; j++) load_8(v%d + 8 * j, (const %s *)p.base[%d], %s);\n", k,
+                     rung_cuda_number(l->type[k]), k, early ? "GROUP_AT(j)" : "real ? GROUP_AT(j) : GROUPS");
   }
+}
+static void print_arrays(const rung_region_list *l, const rung_region_row *row, bool early, rung_text *out) {
+  for (int k = 0; k < l->inputs; k++)
+    if (row->early[k] == early) rung_text_printf(out, "  float v%d[PART];\n", k);
 }
 
 static void print_outputs(const rung_region_list *l, const rung_region_row *row, rung_text *out) {
@@ -285,9 +288,9 @@ static void print_outputs(const rung_region_list *l, const rung_region_row *row,
       const int from = l->type[v] == RUNG_TYPE_A8 ? row->quantized : v;
       rung_text_printf(out, "  for (int j = 0; j < PART / 8; j++) %s(v%d + 8 * j, GROUP_AT(j), image);\n", put, from);
     } else {
-      rung_text_printf(out,
-                       "  for (int j = 0; j < PART / 8; j++) store_8((%s *)p.base[%d], GROUP_AT(j), v%d + 8 * j);\n",
-                       memory_name(l->type[v]), l->inputs + r, v);
+      rung_text_printf(
+          out, "  for (int j = 0; real && j < PART / 8; j++) store_8((%s *)p.base[%d], GROUP_AT(j), v%d + 8 * j);\n",
+          rung_cuda_number(l->type[v]), l->inputs + r, v);
     }
   }
 }
@@ -296,16 +299,28 @@ void rung_region_print_row(const rung_region_list *l, const rung_region_row *row
   bool whole = false;
   for (int i = 0; i < l->ops; i++) whole |= l->op[i].op == &rung_op_rms_norm || l->op[i].op == &rung_op_layer_norm;
   const int64_t rounds = (l->columns + 8 * RUNG_REGION_ROW_THREADS - 1) / (8 * RUNG_REGION_ROW_THREADS);
-  rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define PART %" PRId64 "\n", l->columns, whole ? 8 * rounds : 8);
+  /* Without a norm in batches of rounds, so that their loads are on their way together; values stand in registers. */
+  const int64_t most = whole || l->values <= 2 ? 4
+                       : l->values <= 4        ? 2
+                                               : 1,
+                batch = whole || rounds < most ? rounds : most;
+  rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define PART %" PRId64 "\n", l->columns, 8 * batch);
   rung_text_puts(out,
                  "#define GROUP_AT(j) (first + (int)threadIdx.x + (j) * THREADS)\n"
                  "#define COLUMN(k) (8 * GROUP_AT((k) / 8) + (k) % 8)\n"
                  "__device__ __forceinline__ void make_x(const step_params &p, float *shared, u8 *image) {\n");
-  if (!whole) rung_text_puts(out, "  WAIT();\n  for (int first = 0; first < GROUPS; first += THREADS) {\n");
-  if (whole) rung_text_puts(out, "  const int first = 0;\n");
-  for (int k = 0; k < l->inputs; k++) rung_text_printf(out, "  float v%d[PART];\n", k);
-  print_inputs(l, row, true, out);
-  if (whole) rung_text_puts(out, "  WAIT();\n");
+  if (whole) {
+    rung_text_puts(out, "  const int first = 0;\n");
+    print_arrays(l, row, true, out);
+    print_inputs(l, row, true, out);
+  }
+  rung_text_puts(out, "  twice(real) {\n  if (real) WAIT();\n");
+  if (!whole) {
+    rung_text_puts(out, "  for (int first = 0; first < (real ? GROUPS : 1); first += THREADS * PART / 8) {\n");
+    print_arrays(l, row, true, out);
+    print_inputs(l, row, true, out);
+  }
+  print_arrays(l, row, false, out);
   print_inputs(l, row, false, out);
   for (int i = 0; i < l->ops; i++) {
     const rung_region_op *o = &l->op[i];
@@ -320,7 +335,7 @@ void rung_region_print_row(const rung_region_list *l, const rung_region_row *row
     rung_text_puts(out, "  }\n");
   }
   print_outputs(l, row, out);
-  rung_text_puts(out, whole ? "}\n" : "  }\n}\n");
+  rung_text_puts(out, whole ? "  }\n}\n" : "  }\n  }\n}\n");
 }
 
 void rung_region_print_after(const rung_region_list *list, int value, rung_text *out) {

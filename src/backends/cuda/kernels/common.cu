@@ -22,6 +22,22 @@ enum { T_F32, T_F16, T_BF16, T_F64, T_I8, T_I16, T_I32, T_I64, T_U8, T_U16, T_U3
 #define GO()
 #endif
 
+// A block begins when those of the kernel before last are gone, which is when the blocks of the kernel in front load what
+// they have waited for. Copies that need not wait would be in the way of those loads: they begin so many clocks later.
+#define PATIENCE 2000
+__device__ __forceinline__ void hold_back(u32 clocks) {
+  const u32 begun = (u32)clock();
+  while ((u32)clock() - begun < clocks) {}
+}
+// Code that runs once comes from far, line by line, and takes several times as long as its instructions. While a block
+// waits it may as well run it with whatever numbers there are: twice(real) { .. } does all in it for nothing first, with
+// real 0, where nothing may be loaded that others are writing, nor stored where others read.
+#define twice(real) _Pragma("unroll 1") for (int pass_ = 0, real; real = opaque(pass_), pass_ < 2; pass_++)
+__device__ __forceinline__ int opaque(int v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
+
 // ---- half floats
 struct f16 {
   u16 bits;
@@ -185,7 +201,7 @@ struct kv_state {
   i32 type, kv_heads, key_dim, value_dim, ring, slots;
 };
 __device__ __forceinline__ u8 *kv_block(const kv_state &kv, i64 slot, i64 block) {
-  const i64 entry = slot * kv.ring + (block < kv.ring ? block : block % kv.ring);
+  const i64 entry = slot * kv.ring + (block < kv.ring ? block : (u32)block % (u32)kv.ring); // blocks are counted in 32 bits
   const i64 b = kv.table ? (i64)kv.table[entry] : entry;
   return kv.base + b * kv.block_bytes + kv.layer_offset;
 }

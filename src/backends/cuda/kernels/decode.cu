@@ -5,7 +5,7 @@
 //
 // TILED: a panel of 16 rows in tiles along k (layouts.c). Warp w has tiles w, w + 16, ... of a block's panels, copied to
 // its own two places in shared memory; one int8 product m16n8k32 has 16 rows and a run of 32 along k, the x of run r in
-// a column of its own. Floats: a warp has whole rows.
+// a column of its own. Floats: a warp has whole rows, in chunks of SLOT bytes.
 #if !JOINED
 __device__ __forceinline__ void make_x(const step_params &p, float *, u8 *image) {
   WAIT();
@@ -64,42 +64,64 @@ __device__ __forceinline__ int member_at(const step_params &p, int unit, int sid
 #endif
 }
 
-#if TILED
+// A warp's two places in shared memory: what copies bring there while it computes. SLOT bytes each, a multiple of 512.
 #define SLOTS 2
+#define RING (WARPS * SLOTS * SLOT)
+__device__ __forceinline__ u32 there(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+struct ring {
+  const u8 *slot;
+  u32 slots, bars;
+  int at, phase;
+};
+__device__ __forceinline__ ring open_ring(const u8 *memory, const u64 *bar) {
+  const int warp = threadIdx.x >> 5;
+  const ring r = {memory + warp * SLOTS * SLOT, there(memory + warp * SLOTS * SLOT), there(bar + warp * SLOTS), 0, 0};
+  if ((threadIdx.x & 31) == 0) {
+#pragma unroll
+    for (int i = 0; i < SLOTS; i++) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(r.bars + 8 * i) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  }
+  __syncwarp();
+  return r;
+}
+__device__ __forceinline__ void fetch(const ring &r, int at, const u8 *from, u32 bytes) {
+  if ((threadIdx.x & 31) == 0) {
+    const u32 slot = r.slots + at * SLOT, bar = r.bars + 8 * at;
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(slot), "l"(from),
+                 "r"(bytes), "r"(bar)
+                 : "memory");
+  }
+}
+__device__ __forceinline__ const u8 *arrived(const ring &r) {
+  u32 done = 0;
+  while (!done)
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(done)
+                 : "r"(r.bars + 8 * r.at), "r"(r.phase)
+                 : "memory");
+  return r.slot + r.at * SLOT;
+}
+__device__ __forceinline__ void advance(ring *r) {
+  if (++r->at == SLOTS) r->at = 0, r->phase ^= 1;
+}
+
+#if TILED
 #if W_TYPE == W_Q8_0
-#define TILE 2176
 #define TILE_K 128
 #else
-#define TILE 2304
 #define TILE_K 256
 #endif
 #define TILES (PADDED / TILE_K)
 #define IMAGE (PADDED + PADDED / 4)
-#define RING (WARPS * SLOTS * TILE)
 
-__device__ __forceinline__ u32 there(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 // Item i of a block: tile i % TILES of its panel i / TILES.
 __device__ __forceinline__ const u8 *item_at(const step_params &p, int i) {
   const int j = i / TILES;
   int panel;
   const int m = member_at(p, blockIdx.x + j / SIDES * gridDim.x, j % SIDES, &panel);
-  return p.member[m].w + ((i64)panel * TILES + i % TILES) * TILE;
-}
-__device__ __forceinline__ void fetch(u32 slot, u32 bar, const u8 *from) {
-  if ((threadIdx.x & 31) == 0) {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(TILE) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(slot), "l"(from),
-                 "r"(TILE), "r"(bar)
-                 : "memory");
-  }
-}
-__device__ __forceinline__ void arrive(u32 bar, u32 phase) {
-  u32 done = 0;
-  while (!done)
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(done)
-                 : "r"(bar), "r"(phase)
-                 : "memory");
+  return p.member[m].w + ((i64)panel * TILES + i % TILES) * SLOT;
 }
 
 // Levels are numbers below 2^22 as they come from the products: a float whose last bits they are is one subtraction away.
@@ -195,27 +217,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   __shared__ float shared[32];
   u8 *image = memory + RING;
   float *part = (float *)(image + IMAGE); // [panel][warp][16]
-  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  const int warp = threadIdx.x >> 5;
   const int panels = (p.units / SIDES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x * SIDES, items = panels * TILES;
-  const u8 *slot = memory + warp * SLOTS * TILE;
-  const u32 bars = there(bar + warp * SLOTS), slots = there(slot);
   GO();
-  if (lane == 0) {
-#pragma unroll
-    for (int i = 0; i < SLOTS; i++) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bars + 8 * i) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  }
-  __syncwarp();
+  ring r = open_ring(memory, bar);
+  hold_back(PATIENCE);
 #pragma unroll
   for (int i = 0; i < SLOTS; i++)
-    if (warp + i * WARPS < items) fetch(slots + i * TILE, bars + 8 * i, item_at(p, warp + i * WARPS));
+    if (warp + i * WARPS < items) fetch(r, i, item_at(p, warp + i * WARPS), SLOT);
   if (TILES % WARPS) // then not every warp has a tile of every panel
     for (int i = threadIdx.x; i < panels * WARPS * 16; i += THREADS) part[i] = 0;
   make_x(p, shared, image);
   __syncthreads();
   float first = 0, second = 0;
-  int at = 0, phase = 0, panel = warp / TILES;
+  int panel = warp / TILES;
   for (int i = warp; i < items; i += WARPS) {
     const int now = i / TILES;
     if (now != panel) {
@@ -224,12 +239,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
       panel = now;
     }
     tile_part w;
-    arrive(bars + 8 * at, phase);
-    take_tile(slot + at * TILE, &w);
+    take_tile(arrived(r), &w);
     __syncwarp();
     const int next = i + SLOTS * WARPS;
-    if (next < items) fetch(slots + at * TILE, bars + 8 * at, item_at(p, next));
-    if (++at == SLOTS) at = 0, phase ^= 1;
+    if (next < items) fetch(r, r.at, item_at(p, next), SLOT);
+    advance(&r);
     add_tile(w, image, i % TILES, &first, &second);
   }
   if (warp < items) put_part(part + (panel * WARPS + warp) * 16, first, second);
@@ -252,21 +266,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   }
 }
 #else
-#define AT_ONCE 6 // pieces of 256 numbers: each lane 16 bytes of it
-#define PIECES ((WIDTH / 8 + 31) / 32)
-#define STEPS ((PIECES + AT_ONCE - 1) / AT_ONCE)
+#define PIECES (SLOT / 512)
+#define CHUNKS ((WIDTH * 2 + SLOT - 1) / SLOT) // of a row
+#define LAST (WIDTH * 2 - (CHUNKS - 1) * SLOT)  // bytes of the last
 // `turn` counts a warp's rows, both of a pair.
 __device__ __forceinline__ int row_at(int turn) {
   return (threadIdx.x >> 5) * gridDim.x + blockIdx.x + turn / SIDES * gridDim.x * WARPS;
 }
-__device__ __forceinline__ const uint4 *row_from(const step_params &p, int turn) {
+// Item i of a warp: chunk i % CHUNKS of its row i / CHUNKS.
+__device__ __forceinline__ void fetch_item(const ring &r, int at, const step_params &p, int i) {
   int row;
-  const int m = member_at(p, row_at(turn), turn % SIDES, &row);
-  return (const uint4 *)p.member[m].w + (i64)row * (WIDTH / 8) + (threadIdx.x & 31);
-}
-__device__ __forceinline__ uint4 fetch(const uint4 *row, int piece) {
-  const int group = piece * 32 + (threadIdx.x & 31);
-  return group < WIDTH / 8 ? __ldcs(row + piece * 32) : make_uint4(0, 0, 0, 0);
+  const int chunk = i % CHUNKS, m = member_at(p, row_at(i / CHUNKS), i / CHUNKS % SIDES, &row);
+  fetch(r, at, p.member[m].w + (i64)row * (WIDTH * 2) + chunk * SLOT, chunk == CHUNKS - 1 ? LAST : SLOT);
 }
 __device__ __forceinline__ float weight_number(u32 word, int half) {
 #if W_TYPE == W_F16
@@ -275,45 +286,46 @@ __device__ __forceinline__ float weight_number(u32 word, int half) {
   return __uint_as_float(half ? word & 0xffff0000u : word << 16);
 #endif
 }
+__device__ __forceinline__ float add_eight(const uint4 &v, const u8 *image, int group, float sum) {
+  const u32 word[4] = {v.x, v.y, v.z, v.w};
+  float x[8];
+  take_8(x, image, group);
+#pragma unroll
+  for (int j = 0; j < 8; j++) sum = fmaf(weight_number(word[j >> 1], j & 1), x[j], sum);
+  return sum;
+}
 extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_constant__ step_params p) {
-  extern __shared__ __align__(128) u8 image[];
+  extern __shared__ __align__(128) u8 memory[];
+  __shared__ __align__(8) u64 bar[WARPS * SLOTS];
   __shared__ float shared[32];
-  const int lane = threadIdx.x & 31, units = p.units / SIDES;
-  uint4 v[AT_ONCE]; // pieces on their way
-  float first = 0;
+  u8 *image = memory + RING;
+  const int lane = threadIdx.x & 31, rows = p.units / SIDES - row_at(0), stride = (int)gridDim.x * WARPS;
+  const int items = rows > 0 ? (rows + stride - 1) / stride * SIDES * CHUNKS : 0;
   GO();
-  const uint4 *from = row_at(0) < units ? row_from(p, 0) : 0;
-  if (from) {
+  ring r = open_ring(memory, bar);
+  hold_back(PATIENCE);
 #pragma unroll
-    for (int i = 0; i < AT_ONCE / 2; i++) v[i] = fetch(from, i);
-  }
+  for (int i = 0; i < SLOTS; i++)
+    if (i < items) fetch_item(r, i, p, i);
   make_x(p, shared, image);
-  if (from) { // making x needs the registers
-#pragma unroll
-    for (int i = AT_ONCE / 2; i < AT_ONCE; i++) v[i] = fetch(from, i);
-  }
   __syncthreads();
-  for (int turn = 0; row_at(turn) < units; turn++) {
-    const uint4 *next = row_at(turn + 1) < units ? row_from(p, turn + 1) : from;
-    float sum = 0;
-#pragma unroll 1
-    for (int step = 0; step < STEPS; step++) {
-      const bool more = step + 1 < STEPS;
-      const uint4 *then = more ? from : next;
-      const int piece = more ? (step + 1) * AT_ONCE : 0;
+  float sum = 0, first = 0;
+  int chunk = 0, turn = 0;
+  for (int i = 0; i < items; i++) {
+    const u8 *slot = arrived(r);
+    const int group = chunk * (SLOT / 16) + lane;
+    uint4 v[PIECES];
 #pragma unroll
-      for (int i = 0; i < AT_ONCE; i++) {
-        const int group = (step * AT_ONCE + i) * 32 + lane;
-        const u32 word[4] = {v[i].x, v[i].y, v[i].z, v[i].w};
-        v[i] = fetch(then, piece + i);
-        if (group >= WIDTH / 8) continue;
-        const float4 a = ((const float4 *)image)[group], b = ((const float4 *)image)[GROUPS + group];
-        const float x[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+    for (int c = 0; c < PIECES; c++)
+      if (group + 32 * c < WIDTH / 8) v[c] = *(const uint4 *)(slot + 512 * c + 16 * lane);
+    __syncwarp();
+    if (i + SLOTS < items) fetch_item(r, r.at, p, i + SLOTS);
+    advance(&r);
 #pragma unroll
-        for (int j = 0; j < 8; j++) sum = fmaf(weight_number(word[j >> 1], j & 1), x[j], sum);
-      }
-    }
-    from = next;
+    for (int c = 0; c < PIECES; c++)
+      if (group + 32 * c < WIDTH / 8) sum = add_eight(v[c], image, group + 32 * c, sum);
+    if (++chunk < CHUNKS) continue;
+    chunk = 0;
     sum = warp_sum(sum);
     int row;
     const int m = member_at(p, row_at(turn), 0, &row);
@@ -326,6 +338,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
     (void)first;
     if (lane == 0) store_float(p.member[m].y, p.member[m].type, row, sum);
 #endif
+    turn++;
+    sum = 0;
   }
 }
 #endif

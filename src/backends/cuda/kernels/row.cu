@@ -3,8 +3,8 @@
 // floats), PADDED (it up to whole tiles), MEMBERS.
 //
 // TILED: groups of eight numbers, 8 bytes each in the order in which half bytes of a tile are taken apart (0 4 1 5, then
-// 2 6 3 7); behind them for each 32 the factor, and factor times the sum. Floats: the first four of each eight, then the
-// other four of each.
+// 2 6 3 7); behind them for each 32 the factor, and factor times the sum. Floats: f16 or bf16 where x is (X_HALF its
+// type, else 0), or f32: the first four of each eight, then the other four of each.
 #define THREADS 512
 #define WARPS 16
 #define GROUPS (PADDED / 8)
@@ -46,8 +46,31 @@ template <class T> __device__ __forceinline__ void store_8(T *row, int group, co
 }
 __device__ __forceinline__ void keep_8(const float *v, int group, u8 *image) {
   if (group >= GROUPS) return;
+#if X_HALF
+  u32 word[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    word[i] = X_HALF == T_F16 ? pack_half(v[2 * i], v[2 * i + 1])
+                              : (u32)to_brain_bits(v[2 * i]) | (u32)to_brain_bits(v[2 * i + 1]) << 16;
+  ((uint4 *)image)[group] = make_uint4(word[0], word[1], word[2], word[3]);
+#else
   ((float4 *)image)[group] = make_float4(v[0], v[1], v[2], v[3]);
   ((float4 *)image)[GROUPS + group] = make_float4(v[4], v[5], v[6], v[7]);
+#endif
+}
+__device__ __forceinline__ void take_8(float *v, const u8 *image, int group) {
+#if X_HALF
+  const uint4 a = ((const uint4 *)image)[group];
+  const u32 word[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const u16 bits = (u16)(word[i >> 1] >> 16 * (i & 1));
+    v[i] = X_HALF == T_F16 ? half_bits(bits) : brain_bits(bits);
+  }
+#else
+  const float4 a = ((const float4 *)image)[group], b = ((const float4 *)image)[GROUPS + group];
+  v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+#endif
 }
 __device__ __forceinline__ void keep_sums(int group, float scale, int sum, u8 *image) {
   if ((group & 3) == 0) ((float2 *)(image + PADDED))[group >> 2] = make_float2(scale, scale * (float)sum);
