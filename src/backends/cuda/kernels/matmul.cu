@@ -198,6 +198,9 @@ template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params
 #else
 template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params &p) { gemv_rows<MT>(p); }
 #endif
+#ifdef EIGHT // the same sums of a row in any number of rows
+extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_8(const __grid_constant__ matmul_params p) { gemv_whole<8>(p); }
+#endif
 extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_1(const __grid_constant__ matmul_params p) { gemv_whole<1>(p); }
 extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_4(const __grid_constant__ matmul_params p) { gemv_whole<4>(p); }
 
