@@ -133,7 +133,7 @@ static rung_status launch_many(const rung_cuda_step *step) {
 
 /* ---- any number of rows, each with the sums that a row alone has (docs/cuda.md) */
 
-enum { EIGHT = 8, TILES_FEW = 32, TILES_BLOCK = 64 };
+enum { EIGHT = 8, WIDE = 4, TILES_FEW = 32, TILES_BLOCK = 64 };
 
 static rung_status prepare_all(const rung_cuda_prepare *in, rung_text *front) {
   rung_text_puts(front, "#define EIGHT 1\n");
@@ -144,7 +144,9 @@ static rung_status launch_all(const rung_cuda_step *step) {
   const product_own *own = step->args->prepared;
   matmul_params p;
   RUNG_TRY(product_params(step, &p));
-  const int64_t rows = 4 * own->rows_a_warp, batches = p.m == 1 ? 1 : (p.m + EIGHT - 1) / EIGHT;
+  const rung_operand *x = &step->args->in[0], *w = &step->args->in[1];
+  const bool wide = p.m > 1 && rung_cuda_is_float(w->type) && x->type != RUNG_TYPE_A8;
+  const int64_t rows = 4 * (wide ? WIDE : own->rows_a_warp), batches = p.m == 1 ? 1 : (p.m + EIGHT - 1) / EIGHT;
   return rung_cuda_emit(step, p.m == 1 ? 0 : 1, (p.n + rows - 1) / rows, batches, 1, 128, 0, &p, sizeof p);
 }
 
