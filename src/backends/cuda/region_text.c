@@ -226,10 +226,11 @@ static void print_quantize(const rung_region_list *l, const rung_region_op *o, r
   for (int r = 0; r < l->outputs; r++)
     if (l->output[r] == o->out) k = l->inputs + r;
   if (l->eights)
-    rung_text_printf(out,
-                     "#pragma unroll\n  for (int k = 0; k < PART; k += 8) quantize_eight(v%d + k, (a8_block *)p.base[%d] + o%d, "
-                     "COLUMN(k) / 8, COLUMN(k) < COLUMNS);\n",
-                     o->in[0], k, k);
+    rung_text_printf(
+        out,
+        "#pragma unroll\n  for (int k = 0; k < PART; k += 8) quantize_eight(v%d + k, (a8_block *)p.base[%d] + o%d, "
+        "COLUMN(k) / 8, COLUMN(k) < COLUMNS);\n",
+        o->in[0], k, k);
   else
     rung_text_printf(out, "  %s    if (c < COLUMNS) quantize(v%d[k], (a8_block *)p.base[%d] + o%d + c / 32);\n  }\n",
                      each, o->in[0], k, k);
