@@ -11,15 +11,25 @@ export RUNG_CUDA_CACHE="${RUNG_CUDA_CACHE:-$build/kernels}"
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRUNG_SHARED=OFF -DRUNG_EXAMPLES=OFF -DRUNG_INSTALL=OFF \
   > "$out/build.log" 2>&1 &&
   cmake --build "$build" -j "$(nproc)" --target rung_tool test_cuda_compile test_cuda_ops test_cuda_model \
-    test_cuda_tune test_cuda_captured test_cuda_fake test_cuda_failing test_cuda_ladder test_cuda_leaks test_cuda_memory >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
+    test_cuda_tune test_cuda_captured test_cuda_fake test_cuda_failing test_cuda_ladder test_cuda_leaks test_cuda_memory \
+    test_cuda_bits test_cuda_rows >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
 failed=0
 case "${1:-}" in
   test)
+    small= # models whose heads are wide enough for the kernels of decoding
+    for type in q4_k q8_0 f16; do
+      file=$out/small-$type.gguf
+      [ -f "$file" ] || python3 "$root/scripts/cuda_model.py" small $type "$file" || failed=1
+      small="$small $file"
+    done
     for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_tune models/test_cuda_captured ops/test_cuda_ops \
-      device/test_cuda_fake device/test_cuda_failing device/test_cuda_ladder device/test_cuda_memory \
-      device/test_cuda_leaks; do
+      ops/test_cuda_rows models/test_cuda_bits device/test_cuda_fake device/test_cuda_failing device/test_cuda_ladder \
+      device/test_cuda_memory device/test_cuda_leaks; do
       log=$out/$(basename $test).log
-      timeout 180 "$build/tests/$test" > "$log" 2>&1
+      files=
+      [ $test = models/test_cuda_bits ] && files=$small
+      # shellcheck disable=SC2086
+      timeout 180 "$build/tests/$test" $files > "$log" 2>&1
       code=$?
       [ $code -eq 0 ] || [ $code -eq 77 ] || failed=1
       echo "$test: exit $code"
@@ -32,6 +42,9 @@ case "${1:-}" in
       [ -f "$file" ] || python3 "$root/scripts/cuda_model.py" "${model%:*}" "${model#*:}" "$file" || failed=1
       echo "$model"
       timeout 90 "$build/rung" bench -q --device cuda -m "$file" -p 512,2048 -n 128 --repeat 3 | grep tok || failed=1
+      case $model in smollm2:q4_k | llama7:q4_k | llama7:f16) ;; *) continue ;; esac
+      echo "$model, deterministic" # what it costs
+      timeout 90 "$build/rung" bench -q --device cuda -m "$file" -p 512 -n 128 --repeat 3 --deterministic | grep tok || failed=1
     done
     ;;
   tune) # decoding without winners and with them, in turn

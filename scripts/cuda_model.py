@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Write a GGUF file of a llama shape with random weights: what speed is measured on where no model can be fetched.
 
-    cuda_model.py SHAPE TYPE FILE      SHAPE: llama7 (7.24 G parameters), smollm2 (135 M) or tiny7 (two layers of llama7);
+    cuda_model.py SHAPE TYPE FILE      SHAPE: llama7 (7.24 G parameters), smollm2 (135 M), tiny7 (two layers of llama7) or
+                                       small (two layers for tests of bits);
                                        TYPE: q4_k, q8_0, f16, bf16, f32
 
 Needs numpy alone. There is no tokeniser in the file: prompts are ids. A second run writes the same bytes.
@@ -15,6 +16,7 @@ import numpy as np
 SHAPES = {  # layers, width, heads, key/value heads, feed forward, vocabulary, rope base, tied
     "llama7": (32, 4096, 32, 8, 14336, 32000, 10000.0, False),
     "tiny7": (2, 4096, 32, 8, 14336, 32000, 10000.0, False),
+    "small": (2, 512, 8, 2, 1536, 1000, 10000.0, False),
     "smollm2": (30, 576, 9, 3, 1536, 49152, 100000.0, True),
 }
 TYPES = {"f32": (0, 1, 4), "f16": (1, 1, 2), "bf16": (30, 1, 2), "q8_0": (8, 32, 34), "q4_k": (12, 256, 144)}

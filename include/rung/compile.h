@@ -81,7 +81,11 @@ typedef struct rung_compile_options {
   rung_quant quant;
   rung_precision precision;
   bool fold, fuse, merge; /* constant folding and dead code; fused regions; merged matmuls. All on by default */
-  int threads;            /* most threads a run of these programs may use; 0: the device's */
+  /* A row's bits depend on the row alone: not on the rows and sequences beside it, the cut of a text into runs, captured
+   * launches or what tuning found. The cpu and ref devices are always so; on "cuda" it leaves out the kernels that are
+   * not, which costs speed where many rows come at once (docs/cuda.md). Off by default. */
+  bool deterministic;
+  int threads; /* most threads a run of these programs may use; 0: the device's */
 } rung_compile_options;
 RUNG_API rung_compile_options rung_compile_options_default(void);
 

@@ -138,6 +138,7 @@ typedef struct rung_compiled_info {
   char key[33];
   rung_quant quant;
   rung_precision precision;
+  bool deterministic;
   bool packed;                 /* holds its weights */
   const rung_binding *ceiling; /* symbols planned for less than their declared maximum */
   size_t ceilings;

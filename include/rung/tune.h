@@ -71,7 +71,8 @@ typedef struct rung_tune_report {
  * in memory that is given back. A candidate that is not faster than the kernel without a winner in a second look, both
  * in turn, does not win. out_report may be NULL.
  * Fails as compiling and memory on the device can, with RUNG_IO where the table cannot be written (the winner is
- * recorded all the same), with RUNG_INVALID_ARGUMENT under the profile DETERMINISTIC. May be called from many threads;
+ * recorded all the same), with RUNG_INVALID_ARGUMENT under the profile DETERMINISTIC and for a
+ * template compiled so. May be called from many threads;
  * what else the device does meanwhile makes the measurements worse. */
 RUNG_API RUNG_CHECKED rung_status rung_tune(rung_template *template_, const rung_binding *ceiling, size_t count,
                                             const rung_tune_options *options, rung_error *error,

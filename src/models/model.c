@@ -95,6 +95,7 @@ rung_status rung_model_template(rung_model *m, const rung_compile_key *key, rung
     rung_compile_options options = rung_compile_options_default();
     options.quant = m->options.quant;
     options.precision = m->options.precision;
+    options.deterministic = m->options.deterministic;
     options.threads = key->threads;
     status = build(m, key, error, &graph);
     if (!status) {

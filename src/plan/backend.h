@@ -43,6 +43,9 @@ typedef struct rung_backend {
   rung_status (*open)(rung_host *host, rung_error *error, void **out_self);
   void (*close)(void *self);
   const rung_target *(*target)(void *self);
+  /* The same with only kernels by which a row's bits depend on the row alone; layouts and states are the same. NULL:
+   * `target` is so already. */
+  const rung_target *(*deterministic)(void *self);
   /* What steps need beyond the plan (compiled regions), made once per plan; NULL image allowed. */
   rung_status (*prepare)(void *self, rung_host *host, const rung_plan *plan, rung_error *error, void **out_image);
   void (*finish)(void *self, void *image);

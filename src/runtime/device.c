@@ -98,6 +98,7 @@ rung_status rung_device_create(rung_host *host, const char *name, const rung_dev
   }
   rung_host_retain(host);
   device->target = backend->target(device->self);
+  device->deterministic = backend->deterministic ? backend->deterministic(device->self) : device->target;
   device->pool = rung_pool_shared(host);
   device->threads = threads;
   const char *level = device->target->level ? device->target->level : "";

@@ -51,7 +51,7 @@ rung_status rung_template_plan(rung_template *t, const rung_binding *ceiling, si
                                rung_plan **out_plan) {
   int64_t lo[RUNG_MAX_SYMBOLS] = {0}, hi[RUNG_MAX_SYMBOLS] = {0};
   RUNG_TRY(ceilings(t->graph->dims, ceiling, count, lo, hi, error));
-  return rung_plan_make(t->device->host, t->graph, t->device->target, lo, hi, t->threads, error, out_plan);
+  return rung_plan_make(t->device->host, t->graph, rung_template_target(t), lo, hi, t->threads, error, out_plan);
 }
 
 static rung_status make(rung_program *program, const rung_binding *ceiling, size_t count, rung_program_gate *gate,

@@ -15,7 +15,7 @@ struct rung_device {
   rung_host *host;
   const rung_backend *backend;
   void *self;
-  const rung_target *target;
+  const rung_target *target, *deterministic; /* the second for templates that ask for it; maybe the same */
   rung_pool *pool;
   int threads;
   char name[48];
@@ -34,6 +34,10 @@ struct rung_template {
   int threads;
   rung_text explain;
 };
+
+static inline const rung_target *rung_template_target(const rung_template *t) {
+  return t->options.deterministic ? t->device->deterministic : t->device->target;
+}
 
 /* A template of a graph that is optimised already (stored compiles); takes the graph if it succeeds. */
 rung_status rung_template_take(rung_device *device, rung_graph *graph, const rung_compile_options *options,

@@ -12,7 +12,7 @@ rung_compile_options rung_compile_options_default(void) {
 
 static rung_status optimise(rung_template *t, const rung_graph *graph, rung_error *error) {
   rung_pass_env env = {.host = t->device->host,
-                       .target = t->device->target,
+                       .target = rung_template_target(t),
                        .options = &t->options,
                        .report = &t->explain,
                        .ran = &t->device->passes,

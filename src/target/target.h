@@ -128,9 +128,10 @@ typedef struct rung_target {
   size_t (*kv_block_bytes)(rung_type type, int32_t kv_heads, int32_t key_dim, int32_t value_dim);
   void (*kv_read_row)(const rung_kv_view *, int32_t slot, int64_t position, float *out);
   void (*kv_write_row)(const rung_kv_view *, int32_t slot, int64_t position, const float *row);
-  size_t align;    /* of buffers; 64 */
-  uint32_t slack;  /* a step may be done up to so many steps later, with one behind it: buffers live so much longer */
-  bool own_memory; /* apart from the host's: ladders keep few large programs there */
+  size_t align;   /* of buffers; 64 */
+  uint32_t slack; /* a step may be done up to so many steps later, with one behind it: buffers live so much longer */
+  bool deterministic;  /* the kernels give a row the same bits whatever comes beside it */
+  bool own_memory;     /* apart from the host's: ladders keep few large programs there */
   const rung_far *far; /* the memory that operands lie in; NULL: the host's */
 } rung_target;
 

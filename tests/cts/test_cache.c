@@ -268,6 +268,14 @@ static void test_variants(void) {
     CHECK_OK(rung_cache_get_or_compile(cache, 2, &b, &w.error, &q));
     CHECK_EQ_I64(rung_device_passes(w.device), passes);
     CHECK(q && q != p && rung_program_template(q) == rung_program_template(p));
+    rung_compile_options steady = rung_compile_options_default();
+    steady.deterministic = true;
+    b = rung_build_default();
+    b.graph = g;
+    b.compile = &steady;
+    rung_program *none = NULL;
+    CHECK_STATUS(rung_cache_get_or_compile(cache, 3, &b, &w.error, &none), RUNG_INVALID_ARGUMENT);
+    CHECK(strstr(w.error.message, "deterministic") != NULL);
     rung_program_release(p);
     rung_program_release(q);
     rung_graph_destroy(g);

@@ -17,6 +17,10 @@ typedef struct bits_case {
   const int64_t *chunk; /* 0 ends; the first is the reference */
   int64_t largest_chunk;
   const int *threads; /* 0 ends */
+  /* Of a device that is deterministic when asked: its name (NULL: cpu), and blocks that the state's slots share (0:
+   * contiguous). */
+  const char *device;
+  int64_t blocks;
 } bits_case;
 
 /* Which (step, variant) pairs were run. */
@@ -25,7 +29,7 @@ typedef struct bits_seen {
   uint8_t *variant; /* by plan->variant index */
 } bits_seen;
 
-static void bits_note(void *self, const rung_step_info *info) {
+static inline void bits_note(void *self, const rung_step_info *info) {
   bits_seen *seen = self;
   const rung_step *step = &seen->plan->step[info->step];
   for (uint32_t v = step->variant; v < step->variant + step->variants; v++)
@@ -95,7 +99,7 @@ static void bits_compare(const uint64_t *want, const uint64_t *got, int64_t n, c
             what, chunk, threads, beside, differ, n, first);
 }
 
-static void bits_check_variants(const bits_seen *seen, const char *what) {
+static inline void bits_check_variants(const bits_seen *seen, const char *what) {
   const rung_plan *plan = seen->plan;
   uint32_t missed = 0;
   for (uint32_t s = 0; s < plan->steps; s++)
@@ -106,7 +110,43 @@ static void bits_check_variants(const bits_seen *seen, const char *what) {
   CHECK_EQ_I64(missed, 0);
 }
 
-static void bits_matrix(const bits_case *c) {
+/* What a case is run with. */
+typedef struct bits_world {
+  rung_device *device;
+  rung_model *model;
+  rung_generator *g;
+  rung_model_info info;
+} bits_world;
+
+static rung_status bits_open(rung_host *host, const bits_case *c, int threads, rung_error *error, bits_world *out) {
+  rung_device_options device_options = rung_device_options_default();
+  device_options.threads = threads;
+  rung_model_options mo = rung_model_options_default();
+  mo.quant = c->quant;
+  mo.deterministic = true; /* which the cpu is anyway */
+  rung_generate_options go = rung_generate_options_default();
+  go.sequences = 4;
+  go.kv = c->kv;
+  go.context = c->length;
+  go.chunk = c->largest_chunk + 16;
+  go.logits = c->largest_chunk;
+  go.blocks = c->blocks;
+  const rung_source source = rung_source_path(c->path);
+  *out = (bits_world){0};
+  rung_status status = rung_device_create(host, c->device ? c->device : "cpu", &device_options, error, &out->device);
+  if (!status) status = rung_model_open(out->device, &source, &mo, error, &out->model);
+  if (!status) status = rung_generator_create(out->model, &go, error, &out->g);
+  if (!status) rung_model_get_info(out->model, &out->info);
+  return status;
+}
+
+static void bits_close(bits_world *w) {
+  rung_generator_destroy(w->g);
+  rung_model_release(w->model);
+  rung_device_release(w->device);
+}
+
+static inline void bits_matrix(const bits_case *c) {
   char what[160];
   const char *file = strrchr(c->path, '/');
   snprintf(what, sizeof what, "%.100s %s %s", file ? file + 1 : c->path,
@@ -119,36 +159,20 @@ static void bits_matrix(const bits_case *c) {
   bool first = true;
   int runs = 0;
   for (const int *t = c->threads; *t; t++) {
-    rung_device_options device_options = rung_device_options_default();
-    device_options.threads = *t;
-    rung_device *device = NULL;
-    rung_model *model = NULL;
-    rung_generator *g = NULL;
-    rung_model_options mo = rung_model_options_default();
-    mo.quant = c->quant;
-    rung_generate_options go = rung_generate_options_default();
-    go.sequences = 4;
-    go.kv = c->kv;
-    go.context = c->length;
-    go.chunk = c->largest_chunk + 16;
-    go.logits = c->largest_chunk;
-    const rung_source source = rung_source_path(c->path);
-    rung_status status = rung_device_create(host, "cpu", &device_options, &error, &device);
-    if (!status) status = rung_model_open(device, &source, &mo, &error, &model);
-    if (!status) status = rung_generator_create(model, &go, &error, &g);
+    bits_world w;
+    const rung_status status = bits_open(host, c, *t, &error, &w);
+    rung_generator *g = w.g;
     CHECK_OK(status);
     if (status) {
       fprintf(stderr, "  %s: %s\n", what, error.message);
     } else {
-      rung_model_info info;
-      rung_model_get_info(model, &info);
       const rung_plan *plan = rung_generator_program(g)->plan;
       if (!seen.variant) seen.variant = calloc(plan->variants + 1, 1);
       seen.plan = plan;
       rung_context_on_step(rung_generator_context(g), bits_note, &seen);
       for (int beside = 0; beside <= 3; beside += 3) {
         for (const int64_t *chunk = c->chunk; *chunk; chunk++) {
-          if (!bits_run(g, c, info.vocabulary, *chunk, beside, first ? want : got)) continue;
+          if (!bits_run(g, c, w.info.vocabulary, *chunk, beside, first ? want : got)) continue;
           if (!first) bits_compare(want, got, c->length, what, *chunk, *t, beside);
           first = false;
           runs++;
@@ -156,9 +180,7 @@ static void bits_matrix(const bits_case *c) {
       }
       if (!t[1]) bits_check_variants(&seen, what);
     }
-    rung_generator_destroy(g);
-    rung_model_release(model);
-    rung_device_release(device);
+    bits_close(&w);
   }
   printf("%s: %d ways to run %" PRId64 " positions, one result\n", what, runs, c->length);
   free(want);

@@ -13,9 +13,13 @@ static void matrix(const char *name) {
   }
   for (int quant = 0; quant < 2; quant++)
     for (int kv = 0; kv < 2; kv++) {
-      const bits_case c = {
-          path,   quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, kv ? RUNG_TYPE_F32 : RUNG_TYPE_F16, 1400, chunk, 1400,
-          threads};
+      const bits_case c = {.path = path,
+                           .quant = quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST,
+                           .kv = kv ? RUNG_TYPE_F32 : RUNG_TYPE_F16,
+                           .length = 1400,
+                           .chunk = chunk,
+                           .largest_chunk = 1400,
+                           .threads = threads};
       bits_matrix(&c);
     }
 }

@@ -8,7 +8,13 @@ static void matrix(const char *path, bool heads_of_32) {
   for (int quant = 0; quant < 2; quant++)
     for (int kv = 0; kv < (heads_of_32 ? 4 : 2 + quant); kv++) {
       static const rung_type types[] = {RUNG_TYPE_F16, RUNG_TYPE_F32, RUNG_TYPE_BF16, RUNG_TYPE_Q8_0};
-      const bits_case c = {path, quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST, types[kv], 100, chunk, 100, threads};
+      const bits_case c = {.path = path,
+                           .quant = quant ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST,
+                           .kv = types[kv],
+                           .length = 100,
+                           .chunk = chunk,
+                           .largest_chunk = 100,
+                           .threads = threads};
       bits_matrix(&c);
     }
 }

@@ -14,11 +14,13 @@ typedef struct side {
   rung_generator *g;
 } side;
 
-static bool open_side(side *s, const char *path, const char *device, rung_quant quant, const rung_generate_options *o) {
+static bool open_side(side *s, const char *path, const char *device, rung_quant quant, bool deterministic,
+                      const rung_generate_options *o) {
   memset(s, 0, sizeof *s);
   const rung_source source = rung_source_path(path);
   rung_model_options mo = rung_model_options_default();
   mo.quant = quant;
+  mo.deterministic = deterministic;
   rung_status status = rung_host_create(NULL, &s->t.error, &s->t.host);
   if (!status) status = rung_device_create(s->t.host, device, NULL, &s->t.error, &s->t.device);
   if (!status) status = rung_model_open(s->t.device, &source, &mo, &s->t.error, &s->t.model);
@@ -63,7 +65,8 @@ static void run_both(side *gpu, side *cpu, const rung_rows *rows, int32_t count,
   if (!(far <= bound)) TEST_FAIL_("%s: logits are %g apart, the bound is %g", what, far, bound);
 }
 
-static void check_model(const char *path, rung_quant quant, rung_type kv, int64_t blocks, double bound) {
+static void check_model(const char *path, rung_quant quant, bool deterministic, rung_type kv, int64_t blocks,
+                        double bound) {
   side gpu, cpu;
   rung_generate_options o = rung_generate_options_default();
   o.sequences = 3;
@@ -72,11 +75,12 @@ static void check_model(const char *path, rung_quant quant, rung_type kv, int64_
   o.logits = 8;
   o.kv = kv;
   o.blocks = blocks;
-  const bool there = open_side(&gpu, path, "cuda", quant, &o), both = open_side(&cpu, path, "cpu", quant, &o) && there;
+  const bool there = open_side(&gpu, path, "cuda", quant, deterministic, &o),
+             both = open_side(&cpu, path, "cpu", quant, deterministic, &o) && there;
   char what[200];
   int32_t ids[CHUNK];
-  snprintf(what, sizeof what, "%s, %s, kv %s%s", strrchr(path, '/'), quant == RUNG_QUANT_FAST ? "fast" : "exact",
-           rung_type_name(kv), blocks ? ", paged" : "");
+  snprintf(what, sizeof what, "%s, %s, kv %s%s%s", strrchr(path, '/'), quant == RUNG_QUANT_FAST ? "fast" : "exact",
+           rung_type_name(kv), blocks ? ", paged" : "", deterministic ? ", deterministic" : "");
   if (both) {
     for (int i = 0; i < CHUNK; i++) ids[i] = tiny_id(&gpu.t, 1, i);
     run_both(&gpu, &cpu, (const rung_rows[]){{0, 100}}, 1, ids, 100, bound, what);
@@ -90,12 +94,13 @@ static void check_model(const char *path, rung_quant quant, rung_type kv, int64_
 }
 
 static void test_models(void) {
-  for (size_t i = 0; i < RUNG_COUNT(tiny_paths); i++) {
-    check_model(tiny_paths[i], RUNG_QUANT_EXACT, RUNG_TYPE_F32, 0, 2e-5);
-    check_model(tiny_paths[i], RUNG_QUANT_EXACT, RUNG_TYPE_F16, 0, 2e-3);
-    check_model(tiny_paths[i], RUNG_QUANT_EXACT, RUNG_TYPE_F32, 7, 2e-5);
-    check_model(tiny_paths[i], RUNG_QUANT_FAST, RUNG_TYPE_F16, 0, 8e-2);
-  }
+  for (size_t i = 0; i < RUNG_COUNT(tiny_paths); i++)
+    for (int deterministic = 0; deterministic < 2; deterministic++) {
+      check_model(tiny_paths[i], RUNG_QUANT_EXACT, deterministic, RUNG_TYPE_F32, 0, 2e-5);
+      check_model(tiny_paths[i], RUNG_QUANT_EXACT, deterministic, RUNG_TYPE_F16, 0, 2e-3);
+      check_model(tiny_paths[i], RUNG_QUANT_EXACT, deterministic, RUNG_TYPE_F32, 7, 2e-5);
+      check_model(tiny_paths[i], RUNG_QUANT_FAST, deterministic, RUNG_TYPE_F16, 0, 8e-2);
+    }
 }
 
 int main(void) {

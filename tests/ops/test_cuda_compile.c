@@ -71,6 +71,16 @@ static const char numbers[] =
     "typedef float y_number;\ntypedef int slot_number;\ntypedef long long past_number;\n"
     "typedef float factor_number;\n#define FACTORS 1\n#define CAPPED 1\n";
 
+/* The kernel for any number of rows stands behind that for one. */
+static void compile_any(const char *front) {
+  rung_text text;
+  rung_text_init(&text, host);
+  rung_text_puts(&text, front);
+  rung_text_puts(&text, rung_cuda_unit_text("attend_one"));
+  compile(90, "attend_any", &text, "attend_any");
+  rung_text_finish(&text);
+}
+
 /* Attention of one row and of many, for heads of several widths. */
 static void test_attention(void) {
   static const int shape[][3] = {{128, 128, 4}, {64, 64, 3}, {96, 64, 8}}; /* keys, values, group */
@@ -83,6 +93,7 @@ static void test_attention(void) {
                "__constant__ double turns[DIMS / 2] = {1, 2};\n%s",
                shape[i][0], shape[i][1], shape[i][2], narrow, narrow, shape[i][0] / 2, narrow, numbers);
       compile_with(90, "attend_one", front);
+      compile_any(front);
       compile_with(80, "attend_many", front);
       compile_with(90, "attend_many", front);
     }
@@ -155,11 +166,13 @@ static void test_weights(void) {
       for (int a8 = 0; a8 <= block; a8++) {
         rung_text front;
         rung_text_init(&front, host);
-        rung_text_printf(&front, "#define X_TYPE %d\n#define ROWS_A_WARP %d\n#define SPLIT %d\n", a8 ? RUNG_TYPE_A8 : 0,
-                         a8 ? 2 : 1, !a8 && type != RUNG_TYPE_F32);
+        rung_text_printf(&front, "#define EIGHT 1\n#define X_TYPE %d\n#define ROWS_A_WARP %d\n#define SPLIT %d\n",
+                         a8 ? RUNG_TYPE_A8 : 0, a8 ? 2 : 1, !a8 && type != RUNG_TYPE_F32);
         rung_cuda_put_weights(type, layout, &front);
         compile(90, rung_type_name(type), &front, "matmul");
         compile(90, rung_type_name(type), &front, "gemm");
+        if (a8 && layout) compile(80, rung_type_name(type), &front, "tiles");
+        if (a8 && layout) compile(90, rung_type_name(type), &front, "tiles");
         if (block) compile(90, rung_type_name(type), &front, "rows");
         if (block && a8) compile(90, rung_type_name(type), &front, "widen");
         rung_text_finish(&front);
@@ -188,14 +201,18 @@ static void add_region(const op_case *c) {
     rung_region_list list;
     rung_match_init(&match, b.graph, b.node);
     if (rung_region_read(&match, &list, NULL)) {
-      rung_text_printf(&regions, "#undef COLUMNS\n#undef THREADS\n#undef PART\n#define region region_%d\n", waiting++);
-      rung_region_print(&list, &regions);
-      rung_text_puts(&regions, "#undef region\n");
-      taken++;
+      for (int profile = 0; profile <= rung_region_has_norm(&list); profile++) {
+        list.eights = profile;
+        rung_text_printf(&regions, "#undef COLUMNS\n#undef THREADS\n#undef PART\n#define region region_%d\n",
+                         waiting++);
+        rung_region_print(&list, &regions);
+        rung_text_puts(&regions, "#undef region\n");
+        taken++;
+      }
     }
   }
   rung_graph_destroy(b.graph);
-  if (waiting == 60) flush_regions();
+  if (waiting >= 60) flush_regions();
 }
 
 static void test_regions(void) {

@@ -74,13 +74,14 @@ static void test_keys(void) {
   rung_hash_hex(hash, other);
   CHECK_STR(other, "c75a5f321b07fce04b12eff0e778fc10");
   rung_compile_options o = rung_compile_options_default();
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 6; i++) {
     o = rung_compile_options_default();
     if (i == 0) o.quant = RUNG_QUANT_EXACT;
     if (i == 1) o.fold = false;
     if (i == 2) o.fuse = false;
     if (i == 3) o.merge = false;
     if (i == 4) o.threads = 3;
+    if (i == 5) o.deterministic = true;
     key_of(&w, aot_text, &o, other);
     CHECK((strcmp(base, other) == 0) == (i == 4)); /* threads change no result */
   }
@@ -382,7 +383,9 @@ static void test_by_hand(void) {
   if (!aot_open(&w)) return;
   rung_template *t = NULL;
   rung_program *program = NULL;
-  CHECK_OK(rung_template_create(w.device, w.graph, NULL, &w.error, &t));
+  rung_compile_options o = rung_compile_options_default();
+  o.deterministic = true; /* which the file says, too */
+  CHECK_OK(rung_template_create(w.device, w.graph, &o, &w.error, &t));
   const rung_binding ceiling[] = {{"rows", 33}};
   CHECK_OK(rung_program_create(t, ceiling, 1, &w.error, &program));
   CHECK_OK(rung_compiled_write(program, NULL, aot_path("a.rung"), &w.error));
@@ -391,7 +394,7 @@ static void test_by_hand(void) {
     aot_world v;
     rung_template *u = NULL;
     rung_program *other = NULL;
-    const bool ok = aot_open(&v) && !rung_template_create(v.device, v.graph, NULL, NULL, &u) &&
+    const bool ok = aot_open(&v) && !rung_template_create(v.device, v.graph, &o, NULL, &u) &&
                     !rung_program_create(u, ceiling, 1, NULL, &other) &&
                     !rung_compiled_write(other, NULL, aot_path("b.rung"), NULL);
     _exit(ok ? 0 : 1);
@@ -413,6 +416,7 @@ static void test_by_hand(void) {
     rung_compiled_get_info(c, &info);
     CHECK_STR(info.device, rung_device_name(w.device));
     CHECK_EQ_I64(info.ceilings, 1);
+    CHECK(info.deterministic);
     CHECK_STR(info.ceiling[0].symbol, "rows");
     CHECK_EQ_I64(info.ceiling[0].value, 33);
     CHECK(info.inputs == 1 && info.outputs == 1 && info.weights == 3 && !info.packed);
@@ -427,6 +431,7 @@ static void test_by_hand(void) {
     rung_program *back = NULL;
     float want[MOST_ROWS * WIDTH], got[MOST_ROWS * WIDTH];
     CHECK_OK(rung_compiled_program(c, &w.error, &back));
+    CHECK(!back || rung_program_template(back)->options.deterministic);
     rung_compiled_release(c);
     if (back && aot_run_program(&w, program, w.view, 33, want) && aot_run_program(&w, back, w.view, 33, got))
       CHECK(memcmp(want, got, 33 * WIDTH * sizeof *got) == 0);

@@ -363,6 +363,19 @@ static void test_deterministic(void) {
   CHECK_OK(rung_tune_warm(w.template_, NULL, 0, &w.error));
   CHECK_EQ_I64(kernels.opened, 0);
   world_close(&w);
+  /* So is a template compiled so, whatever the profile. */
+  policy = policy_in("restart");
+  policy.warm = true;
+  CHECK(open_world(&w, &policy));
+  rung_compile_options o = rung_compile_options_default();
+  o.deterministic = true;
+  rung_template *t = NULL;
+  CHECK_OK(rung_template_create(w.device, w.graph, &o, &w.error, &t));
+  CHECK_STATUS(rung_tune(t, NULL, 0, NULL, &w.error, NULL), RUNG_INVALID_ARGUMENT);
+  CHECK_OK(rung_tune_warm(t, NULL, 0, &w.error));
+  CHECK_EQ_I64(kernels.opened, 0);
+  rung_template_release(t);
+  world_close(&w);
 }
 
 /* Profiles differ in what they let through. */

@@ -41,7 +41,7 @@ typedef struct cli_options {
   double repeat_penalty, presence_penalty, frequency_penalty, dry_multiplier, dry_base;
   uint64_t memory, most;
   int target, kv, quant, device, precision, pool, bound;
-  bool chat, ignore_eos, no_map, json, verbose, quiet, help, version;
+  bool chat, ignore_eos, no_map, deterministic, json, verbose, quiet, help, version;
   bool decode, no_special, no_bos, no_normalize, truncate;
   bool pack, svg, source, again;
   bool graph, plan, memory_report, kernels, fused, check, profile;

@@ -206,6 +206,7 @@ rung_compile_options cli_compile_options(const cli_options *options) {
   rung_compile_options o = rung_compile_options_default();
   o.quant = options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
   o.precision = options->precision == CLI_PRECISION_BF16 ? RUNG_PRECISION_BF16 : RUNG_PRECISION_F32;
+  o.deterministic = options->deterministic;
   return o;
 }
 
@@ -215,6 +216,7 @@ int cli_open_model(cli_session *s, rung_model **out_model, double *out_seconds) 
   const rung_compile_options compile = cli_compile_options(s->options);
   o.quant = compile.quant;
   o.precision = compile.precision;
+  o.deterministic = compile.deterministic;
   o.store = s->store;
   const rung_source source = cli_source(s);
   const rung_status status = rung_model_open(s->device, &source, &o, &s->error, out_model);

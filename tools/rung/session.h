@@ -41,7 +41,7 @@ rung_device *cli_device(const cli_session *session); /* borrowed */
 rung_status cli_device_open(cli_session *session, int device, rung_device **out_device);
 rung_source cli_source(const cli_session *session);
 
-/* What --quant and --precision ask of a compile. */
+/* What --quant, --precision and --deterministic ask of a compile. */
 rung_compile_options cli_compile_options(const cli_options *options);
 /* A model, opened, and how long that took. Prints what went wrong; returns an exit code. */
 int cli_open_model(cli_session *session, rung_model **out_model, double *out_seconds);

@@ -99,6 +99,7 @@ static rung_status cpu_open(rung_host *host, rung_error *error, void **out_self)
   const uint32_t isa = rung_isa_detect();
   self->host = host;
   self->target = (rung_target){.name = "cpu",
+                               .deterministic = true,
                                .isa = isa,
                                .layout_of = rung_cpu_layout_of,
                                .multiplies_a8 = multiplies_a8,

@@ -31,6 +31,7 @@ typedef struct one_own {
   int64_t key_dim, kv_heads;
   uint32_t shared;
   bool quantized;
+  uint32_t shares;       /* bytes of shared memory more, of the kernel for any number of rows */
   int32_t splits, alone; /* blocks of a head's keys, and up to how many keys one has all of them */
 } one_own;
 
@@ -49,36 +50,43 @@ static bool one_applies(const rung_cuda_prepared *prepared, const rung_run *run,
          v->stride[2] == 1;
 }
 
-static rung_status launch_one(const rung_cuda_step *step) {
+/* k, v and f: NULL where the kernel has no use for them. */
+static attend_one_params params_of(const rung_cuda_step *step, const rung_operand *q, const rung_operand *k,
+                                   const rung_operand *v, const rung_operand *f, const rung_operand *y) {
   const one_own *own = step->prepared->own;
   const rung_attention_kv_attrs *attrs = step->args->attrs;
+  const rung_operand *in = step->args->in;
+  return (attend_one_params){.kv = rung_cuda_kv_of(step, in[1].kv),
+                             .q = (uint64_t)(uintptr_t)q->base,
+                             .k = k ? (uint64_t)(uintptr_t)k->base : 0,
+                             .v = v ? (uint64_t)(uintptr_t)v->base : 0,
+                             .y = (uint64_t)(uintptr_t)y->base,
+                             .q_step = q->stride[1],
+                             .k_step = k ? k->stride[1] : 0,
+                             .v_step = v ? v->stride[1] : 0,
+                             .y_step = own->quantized ? 0 : y->stride[1],
+                             .factor_step = f ? f->stride[0] : 0,
+                             .slot = (uint64_t)(uintptr_t)in[3].base,
+                             .past = (uint64_t)(uintptr_t)in[4].base,
+                             .factors = f ? (uint64_t)(uintptr_t)f->base : 0,
+                             .refused = step->refusal,
+                             .partial = (uint64_t)(uintptr_t)step->args->scratch,
+                             .counter = step->counters,
+                             .window = attrs->window,
+                             .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->key_dim)),
+                             .soft_cap = (float)attrs->soft_cap,
+                             .alone = own->alone};
+}
+
+static rung_status launch_one(const rung_cuda_step *step) {
+  const one_own *own = step->prepared->own;
   const rung_run *run = step->run;
   const uint32_t s = step->index;
   const rung_operand *q = in_of(run, s - ROPE_Q, 0), *k = in_of(run, s - ROPE_K, 0), *v = in_of(run, s - APPEND, 2);
   const rung_operand *f = run->plan->step[s - ROPE_Q].n_in > 2 ? in_of(run, s - ROPE_Q, 2) : NULL;
-  const rung_operand *in = step->args->in;
   const rung_operand *y = own->quantized ? &run->operand[run->plan->step[s + 1].out] : &step->args->out[0];
   RUNG_TRY(rung_cuda_check_window(step));
-  const attend_one_params p = {.kv = rung_cuda_kv_of(step, in[1].kv),
-                               .q = (uint64_t)(uintptr_t)q->base,
-                               .k = (uint64_t)(uintptr_t)k->base,
-                               .v = (uint64_t)(uintptr_t)v->base,
-                               .y = (uint64_t)(uintptr_t)y->base,
-                               .q_step = q->stride[1],
-                               .k_step = k->stride[1],
-                               .v_step = v->stride[1],
-                               .y_step = own->quantized ? 0 : y->stride[1],
-                               .factor_step = f ? f->stride[0] : 0,
-                               .slot = (uint64_t)(uintptr_t)in[3].base,
-                               .past = (uint64_t)(uintptr_t)in[4].base,
-                               .factors = f ? (uint64_t)(uintptr_t)f->base : 0,
-                               .refused = step->refusal,
-                               .partial = (uint64_t)(uintptr_t)step->args->scratch,
-                               .counter = step->counters,
-                               .window = attrs->window,
-                               .scale = (float)(attrs->scale > 0 ? attrs->scale : 1 / sqrt((double)own->key_dim)),
-                               .soft_cap = (float)attrs->soft_cap,
-                               .alone = own->alone};
+  const attend_one_params p = params_of(step, q, k, v, f, y);
   /* As many blocks as the products around it have, so that each processor has one of every kernel's. */
   const int64_t blocks = own->splits * own->kv_heads, processors = step->device->processors;
   return rung_cuda_emit(step, 0, blocks < processors ? processors : blocks, 1, 1, THREADS, own->shared, &p, sizeof p);
@@ -89,6 +97,35 @@ static const rung_cuda_kernel one_kernel = {.row = {.name = "decode_attention"},
                                             .function = {"attend_one", NULL},
                                             .launch = launch_one,
                                             .applies = one_applies};
+
+/* ---- the deterministic profile: the same sums for rows of any number */
+
+typedef struct attend_any_params {
+  attend_one_params one;
+  uint64_t offsets;
+  int64_t rows, sequences, q_row, q_column, y_row;
+  int32_t offsets_type, pad;
+} attend_any_params;
+
+static rung_status launch_any(const rung_cuda_step *step) {
+  const one_own *own = step->prepared->own;
+  const rung_operand *in = step->args->in, *q = &in[0];
+  const rung_operand *y =
+      own->quantized ? &step->run->operand[step->run->plan->step[step->index + 1].out] : &step->args->out[0];
+  RUNG_TRY(rung_cuda_check_window(step));
+  const attend_any_params p = {.one = params_of(step, q, NULL, NULL, NULL, y),
+                               .offsets = (uint64_t)(uintptr_t)in[2].base,
+                               .rows = q->extent[0],
+                               .sequences = in[3].extent[0],
+                               .q_row = q->stride[0],
+                               .q_column = q->stride[2],
+                               .y_row = y->stride[0],
+                               .offsets_type = in[2].type};
+  return rung_cuda_emit(step, 0, p.rows, own->kv_heads, 1, THREADS, own->shared + own->shares, &p, sizeof p);
+}
+
+static const rung_cuda_kernel any_kernel = {
+    .row = {.name = "attend_rows_any"}, .unit = "attend_any", .function = {"attend_any", NULL}, .launch = launch_any};
 
 rung_dim rung_cuda_attend_scratch(rung_dims *dims, const rung_match *match, const rung_dim *role) {
   int64_t heads = 0, value_dim = 0;
@@ -143,6 +180,8 @@ static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
     if (!comes_from_outside(l, rung_cuda_in_ref(l, attend, i)) ||
         !rung_cuda_same_ref(rung_cuda_in_ref(l, attend, i), rung_cuda_in_ref(l, attend - APPEND, i + 1)))
       return false;
+  /* What a row alone keeps in registers must not be rounded where it goes through memory. */
+  if (l->plan->target->deterministic && rung_cuda_in_ref(l, attend, 0)->type != RUNG_TYPE_F32) return false;
   return rung_cuda_same_ref(rung_cuda_out_ref(l, attend - ROPE_Q, 0), rung_cuda_in_ref(l, attend, 0)) &&
          rung_cuda_dies_in(l, rung_cuda_in_ref(l, attend, 0), s) &&
          state->root == rung_cuda_in_ref(l, attend - APPEND, 0)->root &&
@@ -195,6 +234,9 @@ static rung_status prepare_one(const rung_cuda_prepare *in, const rung_candidate
                    .kv_heads = shape.kv_heads,
                    .shared = shared_of(shape.key_dim, shape.value_dim),
                    .quantized = quantized,
+                   .shares = way->splits == 1 ? 0
+                                              : (uint32_t)(way->splits * (shape.heads / shape.kv_heads) *
+                                                           (shape.value_dim + 8) * (int64_t)sizeof(float)),
                    .splits = way->splits,
                    .alone = way->keys};
   *in->prepared = (rung_cuda_prepared){.kernel = &one_kernel, .step = in->step};
@@ -203,6 +245,23 @@ static rung_status prepare_one(const rung_cuda_prepare *in, const rung_candidate
 
 rung_status rung_cuda_try_one(const rung_cuda_prepare *in, const rung_candidate *candidate) {
   return prepare_one(in, candidate, false);
+}
+
+/* The step's kernel for all other runs: the same sums row by row. */
+static rung_status prepare_any(const rung_cuda_prepare *in, const one_own *own) {
+  rung_text front;
+  rung_cuda_prepared *p = in->prepared;
+  rung_text_init(&front, in->device->host);
+  rung_status status = write_front(in, own, &front);
+  rung_text_puts(&front, rung_cuda_unit_text("attend_one"));
+  if (!status) status = rung_text_status(&front, in->error);
+  if (!status)
+    status = rung_cuda_compile(in->device, any_kernel.unit, &front, any_kernel.function, 1, p->function, in->error);
+  rung_text_finish(&front);
+  RUNG_TRY(status);
+  p->kernel = &any_kernel;
+  p->own = own; /* write_front left what attention's other kernels have */
+  return rung_cuda_allow_shared(in->device, p->function[0], own->shared + own->shares, in->error);
 }
 
 rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,
@@ -227,6 +286,11 @@ rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_aren
   const rung_candidate_space space = rung_cuda_space(RUNG_CUDA_ONE, plan, step);
   if (!won) way = rung_cuda_standard(RUNG_CUDA_ONE, &space, 1, 1);
   RUNG_TRY(prepare_one(&in, &way, quantized));
+  if (plan->target->deterministic) {
+    rung_cuda_prepare others = in;
+    others.prepared = p;
+    RUNG_TRY(prepare_any(&others, one->own));
+  }
   p->one = one;
   p->before = APPEND;
   append->ahead = APPEND;

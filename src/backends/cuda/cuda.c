@@ -187,22 +187,30 @@ bool rung_cuda_is_wanted(const char *name) {
   return !without || !*without || !strstr(name, without);
 }
 
+static size_t list_profile(const rung_cuda *self, rung_cuda_profile profile, const rung_kernel **out) {
+  const rung_cuda_family *f;
+  size_t n = 0;
+  for (size_t i = 0; i < self->plains; i++) out[n++] = &self->plain[i].row;
+  for (size_t i = 0; i < self->regions; i++)
+    if (rung_cuda_is_wanted(self->region[i].row.name)) out[n++] = &self->region[i].row;
+  for (size_t i = 0; (f = rung_cuda_family_at(i)) != NULL; i++)
+    for (size_t r = 0; r < f->rows; r++)
+      if (rung_cuda_is_wanted(f->row[r].row.name) && (!f->row[r].profile || f->row[r].profile == profile) &&
+          (self->product_handle || strncmp(f->row[r].row.name, "library_", 8) != 0))
+        out[n++] = &f->row[r].row;
+  return n;
+}
+
 static rung_status list_kernels(rung_cuda *self, rung_error *error) {
   const rung_cuda_family *f;
   self->kernels = self->plains + self->regions;
   for (size_t i = 0; (f = rung_cuda_family_at(i)) != NULL; i++) self->kernels += f->rows;
   self->kernel = rung_host_array(self->host, self->kernels, sizeof *self->kernel);
-  if (!self->kernel) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for kernel rows");
-  size_t n = 0;
-  for (size_t i = 0; i < self->plains; i++) self->kernel[n++] = &self->plain[i].row;
-  for (size_t i = 0; i < self->regions; i++)
-    if (rung_cuda_is_wanted(self->region[i].row.name)) self->kernel[n++] = &self->region[i].row;
-  for (size_t i = 0; (f = rung_cuda_family_at(i)) != NULL; i++)
-    for (size_t r = 0; r < f->rows; r++)
-      if (rung_cuda_is_wanted(f->row[r].row.name) &&
-          (self->product_handle || strncmp(f->row[r].row.name, "library_", 8) != 0))
-        self->kernel[n++] = &f->row[r].row;
-  self->listed = n;
+  self->deterministic_kernel = rung_host_array(self->host, self->kernels, sizeof *self->kernel);
+  if (!self->kernel || !self->deterministic_kernel)
+    return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for kernel rows");
+  self->listed = list_profile(self, RUNG_CUDA_FAST, self->kernel);
+  self->deterministic_listed = list_profile(self, RUNG_CUDA_DETERMINISTIC, self->deterministic_kernel);
   return RUNG_OK;
 }
 
@@ -239,6 +247,7 @@ static void cuda_close(void *self_) {
   rung_cuda_graphs_close(self); /* of a device that did not open */
   rung_mutex_finish(&self->lock);
   rung_host_free(host, RUNG_MEMORY_host, self->kernel, self->kernels * sizeof *self->kernel);
+  rung_host_free(host, RUNG_MEMORY_host, self->deterministic_kernel, self->kernels * sizeof *self->kernel);
   rung_host_free(host, RUNG_MEMORY_host, self->plain, self->plains * sizeof *self->plain);
   rung_host_free(host, RUNG_MEMORY_host, self->region, self->regions * sizeof *self->region);
   rung_host_free(host, RUNG_MEMORY_host, self->names, (self->plains + self->regions) * NAME_BYTES);
@@ -277,11 +286,16 @@ static rung_status cuda_open(rung_host *host, rung_error *error, void **out_self
                                .own_memory = true,
                                .far = &self->far};
   self->target.layout = rung_cuda_layouts(&self->target.layouts);
+  self->deterministic = self->target;
+  self->deterministic.deterministic = true;
+  self->deterministic.kernel = self->deterministic_kernel;
+  self->deterministic.kernels = self->deterministic_listed;
   *out_self = self;
   return RUNG_OK;
 }
 
 static const rung_target *cuda_target(void *self) { return &((rung_cuda *)self)->target; }
+static const rung_target *cuda_deterministic(void *self) { return &((rung_cuda *)self)->deterministic; }
 
 static void cuda_counters(void *self_, rung_device_counters *out) {
   rung_cuda *self = self_;
@@ -364,6 +378,7 @@ const rung_backend rung_backend_cuda = {.name = "cuda",
                                         .open = cuda_open,
                                         .close = cuda_close,
                                         .target = cuda_target,
+                                        .deterministic = cuda_deterministic,
                                         .prepare = rung_cuda_prepare_plan,
                                         .finish = rung_cuda_finish,
                                         .image_bytes = cuda_image_bytes,

@@ -84,10 +84,10 @@ typedef struct rung_cuda {
   const char *failed_in;
   rung_cuda_module *module;
   rung_cuda_words *words; /* that wait for a context */
-  rung_target target;
-  const rung_kernel **kernel; /* what target.kernel points at */
-  size_t kernels, listed;     /* places, and how many are taken */
-  rung_cuda_kernel *plain;    /* rows that run on the host, one for each op that can */
+  rung_target target, deterministic;
+  const rung_kernel **kernel, **deterministic_kernel; /* what their `kernel` points at */
+  size_t kernels, listed, deterministic_listed;       /* places, and how many are taken */
+  rung_cuda_kernel *plain;                            /* rows that run on the host, one for each op that can */
   size_t plains;
   rung_cuda_kernel *region; /* rows of generated kernels, one for each op that can be in one */
   size_t regions;

@@ -64,6 +64,9 @@ rung_status rung_cuda_emit(const rung_cuda_step *step, int which, int64_t x, int
 
 rung_status rung_cuda_emit_product(const rung_cuda_step *step, const rung_cuda_product *product);
 
+/* Which programs take a row: those of one profile, or (0) all. */
+typedef enum rung_cuda_profile { RUNG_CUDA_FAST = 1, RUNG_CUDA_DETERMINISTIC } rung_cuda_profile;
+
 struct rung_cuda_kernel {
   rung_kernel row;                               /* first: every rung_kernel of this target is one of these */
   const char *unit;                              /* NULL: the step runs on the host, by the op's reference */
@@ -73,6 +76,7 @@ struct rung_cuda_kernel {
   rung_status (*launch)(const rung_cuda_step *step);
   /* A kernel of one row: is this run one? `index` is the step that it stands at. */
   bool (*applies)(const rung_cuda_prepared *prepared, const rung_run *run, uint32_t index);
+  rung_cuda_profile profile;
 };
 
 typedef struct rung_cuda_family {

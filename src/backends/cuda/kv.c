@@ -190,8 +190,8 @@ typedef struct attend_way {
 typedef struct attend_own {
   attend_shape shape;
   bool split;
-  uint32_t many; /* bytes of shared memory of the kernel for many rows; 0: there is none */
-  attend_way way[FEW_BUCKETS];
+  uint32_t many;                    /* bytes of shared memory of the kernel for many rows; 0: there is none */
+  attend_way way[FEW_BUCKETS], any; /* any: of runs that have no other */
 } attend_own;
 
 rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *front) {
@@ -205,7 +205,10 @@ rung_status rung_cuda_prepare_attend(const rung_cuda_prepare *in, rung_text *fro
                    "#define KV_TYPE %d\n",
                    (long long)own->shape.key_dim, (long long)own->shape.value_dim,
                    (long long)(own->shape.heads / own->shape.kv_heads), (long long)own->shape.kv_heads, type->type);
-  own->split = in->device->chip >= 90;
+  /* How keys are cut is then a matter of the row's position alone. */
+  const bool one_way = in->plan->target->deterministic;
+  own->split = in->device->chip >= 90 && !one_way;
+  own->any = in->device->chip >= 90 && one_way ? (attend_way){8, 64} : (attend_way){1, 64};
   in->prepared->own = own;
   return RUNG_OK;
 }
@@ -256,7 +259,8 @@ static rung_status add_many(const rung_cuda_prepare *in, attend_own *own, const 
   static const char *const name[] = {"attend_many", NULL};
   const rung_ref *state = &in->plan->ref[in->step->in + 1];
   const attend_shape *s = &own->shape;
-  if (in->plan->state[in->plan->root[state->root].index].type.type != RUNG_TYPE_F16 || s->key_dim % 16 ||
+  if (in->plan->target->deterministic ||
+      in->plan->state[in->plan->root[state->root].index].type.type != RUNG_TYPE_F16 || s->key_dim % 16 ||
       s->value_dim % 32 || s->key_dim > 128 || s->value_dim > 128 || !rung_cuda_is_wanted(name[0]))
     return RUNG_OK;
   rung_text all;
@@ -334,7 +338,7 @@ rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_op
     return rung_cuda_emit(step, MANY, (p.rows + MANY_ROWS - 1) / MANY_ROWS, own->shape.heads, 1, MANY_THREADS,
                           own->many, &p, sizeof p);
   const uint32_t shared = (uint32_t)shared_bytes(own->shape.heads / own->shape.kv_heads, own->shape.value_dim);
-  attend_way way = {1, 64};
+  attend_way way = own->any;
   if (own->split && p.rows > 0 && p.rows < RUNG_CUDA_FEW_ROWS) way = way_of(step, own, p.rows, attrs->window);
   p.alone = way.alone;
   return rung_cuda_emit(step, function_of(way.splits), p.rows * way.splits, own->shape.kv_heads, 1, 128, shared, &p,

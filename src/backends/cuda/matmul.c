@@ -131,6 +131,45 @@ static rung_status launch_many(const rung_cuda_step *step) {
   return rung_cuda_emit(step, 0, (p.n + 127) / 128, (p.m + 127) / 128, 1, 256, 0, &p, sizeof p);
 }
 
+/* ---- any number of rows, each with the sums that a row alone has (docs/cuda.md) */
+
+enum { EIGHT = 8, WIDE = 4, TILES_FEW = 32, TILES_BLOCK = 64 };
+
+static rung_status prepare_all(const rung_cuda_prepare *in, rung_text *front) {
+  rung_text_puts(front, "#define EIGHT 1\n");
+  return prepare_few(in, front);
+}
+
+static rung_status launch_all(const rung_cuda_step *step) {
+  const product_own *own = step->args->prepared;
+  matmul_params p;
+  RUNG_TRY(product_params(step, &p));
+  const rung_operand *x = &step->args->in[0], *w = &step->args->in[1];
+  const bool wide = p.m > 1 && rung_cuda_is_float(w->type) && x->type != RUNG_TYPE_A8;
+  const int64_t rows = 4 * (wide ? WIDE : own->rows_a_warp), batches = p.m == 1 ? 1 : (p.m + EIGHT - 1) / EIGHT;
+  return rung_cuda_emit(step, p.m == 1 ? 0 : 1, (p.n + rows - 1) / rows, batches, 1, 128, 0, &p, sizeof p);
+}
+
+static bool fits_tiles(const rung_match *match, char *why) {
+  if (match->in[0]->type != RUNG_TYPE_A8 || !match->in[1]->layout) return refuse(why, "not of tiles");
+  return fits_weight(match, why);
+}
+
+static rung_status prepare_tiles(const rung_cuda_prepare *in, rung_text *front) {
+  const rung_ref *b = &in->plan->ref[in->step->in + 1];
+  rung_cuda_put_weights(b->type, b->layout, front);
+  return RUNG_OK;
+}
+
+static rung_status launch_tiles(const rung_cuda_step *step) {
+  matmul_params p;
+  RUNG_TRY(product_params(step, &p));
+  const int64_t n = TILES_BLOCK;
+  if (p.m <= TILES_FEW)
+    return rung_cuda_emit(step, 0, (p.n + 15) / 16, (p.m + EIGHT - 1) / EIGHT, 1, 512, 0, &p, sizeof p);
+  return rung_cuda_emit(step, 1, (p.n + n - 1) / n, (p.m + n - 1) / n, 1, 512, 0, &p, sizeof p);
+}
+
 /* ---- many rows, through the library: halves of both sides, which quantised ones become in scratch. The weights of a
  * large matrix come in slabs of rows. */
 
@@ -300,23 +339,24 @@ static rung_status launch_rows(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define WEIGHT(name_, op_, unit_, lo, hi, fits_, scratch_, prepare_, launch_, ...)         \
-  {                                                                                        \
-    .row = {.name = name_,                                                                 \
-            .op = &rung_op_##op_,                                                          \
-            .in_type = {RUNG_ANY_TYPE, RUNG_ANY_TYPE},                                     \
-            .n_in_type = 2,                                                                \
-            .out_type = {RUNG_ANY_TYPE},                                                   \
-            .n_out_type = 1,                                                               \
-            .in_layout = {0, RUNG_ANY_LAYOUT},                                             \
-            .in_strides = RUNG_STRIDES_DENSE,                                              \
-            .out_strides = RUNG_STRIDES_ROWS,                                              \
-            .guard_role = (lo) || (hi) ? 0 : -1,                                           \
-            .guard_lo = lo,                                                                \
-            .guard_hi = hi,                                                                \
-            .fits = fits_,                                                                 \
-            .scratch = scratch_},                                                          \
-    .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
+#define WEIGHT(profile_, name_, op_, unit_, lo, hi, fits_, scratch_, prepare_, launch_, ...) \
+  {                                                                                          \
+    .profile = (profile_),                                                                   \
+    .row = {.name = name_,                                                                   \
+            .op = &rung_op_##op_,                                                            \
+            .in_type = {RUNG_ANY_TYPE, RUNG_ANY_TYPE},                                       \
+            .n_in_type = 2,                                                                  \
+            .out_type = {RUNG_ANY_TYPE},                                                     \
+            .n_out_type = 1,                                                                 \
+            .in_layout = {0, RUNG_ANY_LAYOUT},                                               \
+            .in_strides = RUNG_STRIDES_DENSE,                                                \
+            .out_strides = RUNG_STRIDES_ROWS,                                                \
+            .guard_role = (lo) || (hi) ? 0 : -1,                                             \
+            .guard_lo = lo,                                                                  \
+            .guard_hi = hi,                                                                  \
+            .fits = fits_,                                                                   \
+            .scratch = scratch_},                                                            \
+    .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_   \
   }
 
 static const rung_cuda_kernel rows[] = {
@@ -333,17 +373,26 @@ static const rung_cuda_kernel rows[] = {
      .unit = "product",
      .function = {"product_f32", "product_f64", NULL},
      .launch = launch_any},
-    WEIGHT("gemm_weights", matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many, launch_many, "gemm_f16", "gemm_f32"),
-    WEIGHT("library_weights", matmul, "widen", MANY_ROWS, 0, fits_library, library_scratch, prepare_library,
-           launch_library, "widen_x", "widen_w"),
-    WEIGHT("gemv_weights", matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few, launch_few, "gemv_1", "gemv_4",
-           "gemv_tile_1", "gemv_tile_4"),
-    WEIGHT("gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many, launch_many,
+    WEIGHT(RUNG_CUDA_FAST, "gemm_weights", matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many, launch_many,
            "gemm_f16", "gemm_f32"),
-    WEIGHT("library_weights_grouped", grouped_matmul, "widen", MANY_ROWS, 0, fits_library, library_scratch,
+    WEIGHT(RUNG_CUDA_FAST, "library_weights", matmul, "widen", MANY_ROWS, 0, fits_library, library_scratch,
            prepare_library, launch_library, "widen_x", "widen_w"),
-    WEIGHT("gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few, launch_few,
+    WEIGHT(RUNG_CUDA_FAST, "gemv_weights", matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few, launch_few,
            "gemv_1", "gemv_4", "gemv_tile_1", "gemv_tile_4"),
+    WEIGHT(RUNG_CUDA_FAST, "gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many,
+           launch_many, "gemm_f16", "gemm_f32"),
+    WEIGHT(RUNG_CUDA_FAST, "library_weights_grouped", grouped_matmul, "widen", MANY_ROWS, 0, fits_library,
+           library_scratch, prepare_library, launch_library, "widen_x", "widen_w"),
+    WEIGHT(RUNG_CUDA_FAST, "gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few,
+           launch_few, "gemv_1", "gemv_4", "gemv_tile_1", "gemv_tile_4"),
+    WEIGHT(RUNG_CUDA_DETERMINISTIC, "gemv_weights_all", matmul, "matmul", 0, 0, fits_weight, NULL, prepare_all,
+           launch_all, "gemv_1", "gemv_8"),
+    WEIGHT(RUNG_CUDA_DETERMINISTIC, "gemv_weights_tiles", matmul, "tiles", 0, 0, fits_tiles, NULL, prepare_tiles,
+           launch_tiles, "tiles_few", "tiles_many"),
+    WEIGHT(RUNG_CUDA_DETERMINISTIC, "gemv_weights_all_grouped", grouped_matmul, "matmul", 0, 0, fits_weight, NULL,
+           prepare_all, launch_all, "gemv_1", "gemv_8"),
+    WEIGHT(RUNG_CUDA_DETERMINISTIC, "gemv_weights_tiles_grouped", grouped_matmul, "tiles", 0, 0, fits_tiles, NULL,
+           prepare_tiles, launch_tiles, "tiles_few", "tiles_many"),
     {.row = {.name = "gather_weight_rows",
              .op = &rung_op_gather,
              .in_type = {RUNG_ANY_TYPE, RUNG_ANY_TYPE},

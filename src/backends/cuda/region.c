@@ -197,6 +197,7 @@ rung_status rung_region_prepare(const rung_cuda_prepare *in, rung_text *front) {
   rung_region_list *list = rung_arena_alloc(in->arena, sizeof *list);
   if (!own || !list) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a region");
   RUNG_TRY(rung_region_of_step(in, list));
+  list->eights = in->plan->target->deterministic && rung_region_has_norm(list);
   rung_region_print_front(front);
   rung_region_print(list, front);
   *own = (region_own){.columns = list->columns,

@@ -22,6 +22,8 @@ typedef struct rung_region_list {
   int ops, values, inputs, outputs;
   int output[RUNG_KERNEL_OUT]; /* values */
   int64_t columns;             /* of a row kernel; 0: element by element */
+  bool eights; /* a row with a norm: threads have eight neighbouring columns, as those of a product that makes its own
+                  row, so that sums have one order */
 } rung_region_list;
 
 /* The list of a node: one op, or the body of a fused one. False with the reason where no kernel can be made. */
@@ -29,6 +31,7 @@ bool rung_region_read(const rung_match *match, rung_region_list *out, char *why)
 /* The kernel's text, and what stands in front of one or many. */
 void rung_region_print_front(rung_text *out);
 void rung_region_print(const rung_region_list *list, rung_text *out);
+bool rung_region_has_norm(const rung_region_list *list);
 /* How a row kernel cuts rows: a block has `part` times `threads` columns, all of them where a norm needs the whole. */
 typedef struct rung_region_cut {
   int threads;

@@ -11,10 +11,24 @@
 #include "ops/op_table.h"
 #include "ops/shape.h"
 
-rung_region_cut rung_region_cut_of(const rung_region_list *list) {
+bool rung_region_has_norm(const rung_region_list *list) {
   bool whole = false;
   for (int i = 0; i < list->ops; i++)
     whole |= list->op[i].op == &rung_op_rms_norm || list->op[i].op == &rung_op_layer_norm;
+  return whole;
+}
+
+/* Fewer threads than a product's blocks have give the same sums where they have all columns at once: the others add
+ * nothing. */
+static rung_region_cut cut_eights(int64_t columns) {
+  const int64_t groups = (columns + 7) / 8, all = (groups + 31) / 32 * 32, most = RUNG_REGION_ROW_THREADS;
+  const int64_t threads = all < most ? all : most;
+  return (rung_region_cut){.threads = (int)threads, .part = (groups + threads - 1) / threads * 8, .blocks = 1};
+}
+
+rung_region_cut rung_region_cut_of(const rung_region_list *list) {
+  const bool whole = rung_region_has_norm(list);
+  if (list->eights) return cut_eights(list->columns);
   const int64_t most = 256, rounded = (list->columns + 31) / 32 * 32;
   rung_region_cut cut = {.threads = (int)(rounded < most ? rounded : most), .part = 1};
   /* Several loads of a thread are on their way at once. */
@@ -211,8 +225,15 @@ static void print_quantize(const rung_region_list *l, const rung_region_op *o, r
   int k = l->inputs;
   for (int r = 0; r < l->outputs; r++)
     if (l->output[r] == o->out) k = l->inputs + r;
-  rung_text_printf(out, "  %s    if (c < COLUMNS) quantize(v%d[k], (a8_block *)p.base[%d] + o%d + c / 32);\n  }\n",
-                   each, o->in[0], k, k);
+  if (l->eights)
+    rung_text_printf(
+        out,
+        "#pragma unroll\n  for (int k = 0; k < PART; k += 8) quantize_eight(v%d + k, (a8_block *)p.base[%d] + o%d, "
+        "COLUMN(k) / 8, COLUMN(k) < COLUMNS);\n",
+        o->in[0], k, k);
+  else
+    rung_text_printf(out, "  %s    if (c < COLUMNS) quantize(v%d[k], (a8_block *)p.base[%d] + o%d + c / 32);\n  }\n",
+                     each, o->in[0], k, k);
 }
 
 static void print_rows(const rung_region_list *l, rung_text *out) {
@@ -220,7 +241,10 @@ static void print_rows(const rung_region_list *l, rung_text *out) {
   const rung_region_cut cut = rung_region_cut_of(l);
   rung_text_printf(out, "#define COLUMNS %" PRId64 "\n#define THREADS %d\n#define PART %" PRId64 "\n", l->columns,
                    cut.threads, cut.part);
-  rung_text_puts(out, "#define COLUMN(k) (blockIdx.y * PART * THREADS + threadIdx.x + (k) * THREADS)\n");
+  rung_text_puts(
+      out, l->eights
+               ? "#undef COLUMN\n#define COLUMN(k) (8 * ((int)threadIdx.x + (k) / 8 * THREADS) + (k) % 8)\n"
+               : "#undef COLUMN\n#define COLUMN(k) (blockIdx.y * PART * THREADS + threadIdx.x + (k) * THREADS)\n");
   rung_text_puts(out,
                  "extern \"C\" __global__ void __launch_bounds__(THREADS) region(const __grid_constant__ params p) {\n"
                  "  __shared__ float shared[32];\n  GO();\n  i64 rest = blockIdx.x;\n");

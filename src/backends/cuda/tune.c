@@ -60,7 +60,7 @@ rung_status rung_cuda_find_winner(const rung_cuda_prepare *in, rung_cuda_ways wa
   const rung_winner_source *source = in->device->winners;
   char signature[RUNG_TUNE_TEXT];
   *out_found = false;
-  if (!source) return RUNG_OK;
+  if (!source || in->plan->target->deterministic) return RUNG_OK;
   rung_cuda_signature(ways, in->plan, in->step, signature);
   RUNG_TRY(source->find(source->self, signature, rows, in->error, out_found, out));
   const rung_candidate_space space = rung_cuda_space(ways, in->plan, in->step);

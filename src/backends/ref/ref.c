@@ -83,6 +83,7 @@ static rung_status ref_open(rung_host *host, rung_error *error, void **out_self)
     n++;
   }
   self->target = (rung_target){.name = "ref",
+                               .deterministic = true,
                                .kernel = self->kernel,
                                .kernels = n,
                                .layout_of = no_layout,

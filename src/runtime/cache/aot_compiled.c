@@ -133,6 +133,7 @@ void rung_compiled_get_info(const rung_compiled *c, rung_compiled_info *out) {
       .version = m->version,
       .quant = m->options.quant,
       .precision = m->options.precision,
+      .deterministic = m->options.deterministic,
       .packed = rung_sections_find(c->file, RUNG_SECTION_FORM) || rung_sections_find(c->file, RUNG_SECTION_WEIGHT),
       .ceiling = m->ceiling,
       .ceilings = m->ceilings,

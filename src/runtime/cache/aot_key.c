@@ -11,6 +11,7 @@ static void put_options(rung_text *out, const rung_compile_options *o) {
   rung_put(out, o->fold, 1);
   rung_put(out, o->fuse, 1);
   rung_put(out, o->merge, 1);
+  rung_put(out, o->deterministic, 1);
 }
 
 rung_status rung_aot_key(const rung_device *device, const rung_graph *graph, const rung_compile_options *options,

@@ -6,7 +6,7 @@
 #include "ops/op_table.h"
 #include "runtime/cache/aot.h"
 
-enum { MANIFEST_VERSION = 2, MOST_TEXT = 1 << 16 };
+enum { MANIFEST_VERSION = 3, MOST_TEXT = 1 << 16 };
 
 /* ---- writing */
 
@@ -112,6 +112,7 @@ rung_status rung_manifest_write(const rung_template *t, const rung_program *prog
   rung_put(out, t->options.fold, 1);
   rung_put(out, t->options.fuse, 1);
   rung_put(out, t->options.merge, 1);
+  rung_put(out, t->options.deterministic, 1);
   if (program)
     put_ceiling(out, program->plan);
   else
@@ -184,6 +185,7 @@ static rung_status get_options(reader *r) {
   o->fold = rung_get(&r->in, 1) != 0;
   o->fuse = rung_get(&r->in, 1) != 0;
   o->merge = rung_get(&r->in, 1) != 0;
+  o->deterministic = rung_get(&r->in, 1) != 0;
   if (r->in.failed || quant > RUNG_QUANT_EXACT || precision > RUNG_PRECISION_BF16) return damaged(r, "no such policy");
   o->quant = (rung_quant)quant;
   o->precision = (rung_precision)precision;

@@ -19,10 +19,13 @@ rung_status rung_source_check(const rung_build *build, const rung_compile_option
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "cache: build.compile.size is %zu, expected %zu", o->size,
                      sizeof *o);
   const rung_compile_options *its = build->template_ ? &build->template_->options : o ? o : options;
-  if (its->quant != options->quant || its->precision != options->precision)
+  if (its->quant != options->quant || its->precision != options->precision ||
+      its->deterministic != options->deterministic)
     return rung_fail(error, RUNG_INVALID_ARGUMENT,
                      "cache: a build has another %s policy than the cache, which has one for all",
-                     its->quant != options->quant ? "quant" : "precision");
+                     its->quant != options->quant           ? "quant"
+                     : its->precision != options->precision ? "precision"
+                                                            : "deterministic");
   return RUNG_OK;
 }
 

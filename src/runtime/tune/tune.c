@@ -123,8 +123,9 @@ rung_status rung_tune(rung_template *t, const rung_binding *ceiling, size_t coun
   RUNG_TRY(check_options(&o, error));
   rung_status status = RUNG_OK;
   if (t->device->tables) {
-    if (rung_tables_policy(t->device->tables)->profile == RUNG_TUNE_DETERMINISTIC)
-      return rung_fail(error, RUNG_INVALID_ARGUMENT, "tune: the profile deterministic takes no winners");
+    if (rung_tables_policy(t->device->tables)->profile == RUNG_TUNE_DETERMINISTIC || t->options.deterministic)
+      return rung_fail(error, RUNG_INVALID_ARGUMENT, "tune: %s deterministic takes no winners",
+                       t->options.deterministic ? "a template compiled" : "the profile");
     const rung_tuning *ways = t->device->backend->tuning;
     tuning all = {.device = t->device, .options = &o, .error = error, .report = &report};
     rung_plan *plan;
@@ -142,7 +143,8 @@ rung_status rung_tune(rung_template *t, const rung_binding *ceiling, size_t coun
 
 rung_status rung_tune_warm(rung_template *t, const rung_binding *ceiling, size_t count, rung_error *error) {
   const rung_tune_policy *policy = t->device->tables ? rung_tables_policy(t->device->tables) : NULL;
-  if (!policy || !policy->warm || policy->profile == RUNG_TUNE_DETERMINISTIC) return RUNG_OK;
+  if (!policy || !policy->warm || policy->profile == RUNG_TUNE_DETERMINISTIC || t->options.deterministic)
+    return RUNG_OK;
   rung_error why = {RUNG_OK, ""};
   const rung_status status = rung_tune(t, ceiling, count, NULL, &why, NULL);
   if (status && status != RUNG_IO) return rung_fail(error, status, "%s", why.message);

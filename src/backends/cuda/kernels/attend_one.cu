@@ -177,39 +177,7 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
 // Eight neighbouring numbers of a head; four lanes have a block of 32. Whole warps call it.
 __device__ __forceinline__ void put_eight(const attend_one_params &p, int head, int d, const float *v, bool there) {
 #if QUANTIZED
-  float largest = 0;
-  bool nan = false;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    nan |= v[i] != v[i];
-    largest = fmaxf(largest, fabsf(v[i]));
-  }
-  if (nan) largest = RUNG_NAN;
-  largest = nan_max(__shfl_xor_sync(~0u, largest, 1), largest);
-  largest = nan_max(__shfl_xor_sync(~0u, largest, 2), largest);
-  float scale = largest / 127.0f;
-  if (scale < 1.17549435e-38f) scale = 0;
-  const bool usable = scale > 0 && scale <= 3.402823466e+38f;
-  const float inverse = usable ? 1.0f / scale : 0.0f;
-  int sum = 0;
-  u32 word[2] = {0, 0};
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    const float level = rintf(v[i] * inverse);
-    const int q = usable ? (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level) : 0;
-    sum += q;
-    word[i >> 2] |= (u32)(q & 255) << 8 * (i & 3);
-  }
-  sum += __shfl_xor_sync(~0u, sum, 1); // of 16
-  if (!there) return;
-  a8_block *out = (a8_block *)p.y + (head * VALUE_DIM + d) / 32;
-  ((u32 *)out->q)[(d & 31) / 4] = word[0];
-  ((u32 *)out->q)[(d & 31) / 4 + 1] = word[1];
-  if ((d & 31) == 0) {
-    out->scale = scale;
-    out->sum_low = (i16)sum;
-  }
-  if ((d & 31) == 16) out->sum_high = (i16)sum;
+  quantize_eight(v, (a8_block *)p.y, (head * VALUE_DIM + d) / 8, there);
 #else
   if (!there) return;
 #pragma unroll
@@ -287,6 +255,24 @@ __device__ __forceinline__ void append_one(const attend_one_params &p, int head,
     value[d] = half_bits(h);
   }
 }
+// A block's sum for eight numbers of a head: the warps' shares in order, then the new key's.
+__device__ __forceinline__ void add_warps(const u8 *memory, const float *own_most, const float *own_total, const float *value, int h,
+                                          int d, float *v, float *largest, float *total) {
+#pragma unroll
+  for (int w = 0; w < WARPS; w++) *largest = nan_max(((const share *)(memory + w * STAGES * STAGE))->most[h], *largest);
+  *largest = nan_max(own_most[h], *largest);
+#pragma unroll
+  for (int w = 0; w <= WARPS; w++) {
+    const share *of = (const share *)(memory + w * STAGES * STAGE); // not with w WARPS
+    const float most = w == WARPS ? own_most[h] : of->most[h];
+    if (most == -RUNG_INF) continue;
+    const float f = exp2f((most - *largest) * LOG2E);
+    const float *from = w == WARPS ? value + d : of->sum[h] + d;
+    *total = fmaf(f, w == WARPS ? own_total[h] : of->total[h], *total);
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = fmaf(f, from[i], v[i]);
+  }
+}
 // The sum of all shares' parts for four numbers of a head, each weighted by its largest score.
 __device__ __forceinline__ float4 sum_splits(const float *partial, int head, int h, int d) {
   const float *shares = partial + ((i64)head * SPLITS * GROUP + h) * (VALUE_DIM + 8);
@@ -349,12 +335,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   for (int u = thread; u < DIMS / 2; u += 32 * WARPS) {
     double angle = (double)position * turns[u];
 #if FACTORS
-    angle /= get_float((const factor_number *)p.factors + u * p.factor_step);
+    angle /= (double)get_float((const factor_number *)p.factors + u * p.factor_step);
 #endif
-    angle *= 0.31830988618379067154; // in half turns
-    float sine, cosine;
-    sincospif((float)(angle - 2 * rint(0.5 * angle)), &sine, &cosine);
-    turned[u] = make_float2(cosine * MAGNITUDE, sine * MAGNITUDE);
+    turned[u] = turned_by(angle, MAGNITUDE);
   }
   // Behind the turns, which take as long as PATIENCE.
 #pragma unroll 1
@@ -390,20 +373,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
     __syncthreads();
     const int h = min(thread * 8 / VALUE_DIM, GROUP - 1), d = thread * 8 % VALUE_DIM;
     float largest = -RUNG_INF, total = 0, v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) largest = nan_max(((const share *)(memory + w * STAGES * STAGE))->most[h], largest);
-    largest = nan_max(own_most[h], largest);
-#pragma unroll
-    for (int w = 0; w <= WARPS; w++) {
-      const share *of = (const share *)(memory + w * STAGES * STAGE); // not with w WARPS
-      const float most = w == WARPS ? own_most[h] : of->most[h];
-      if (most == -RUNG_INF) continue;
-      const float f = exp2f((most - largest) * LOG2E);
-      const float *from = w == WARPS ? value + d : of->sum[h] + d;
-      total = fmaf(f, w == WARPS ? own_total[h] : of->total[h], total);
-#pragma unroll
-      for (int i = 0; i < 8; i++) v[i] = fmaf(f, from[i], v[i]);
-    }
+    add_warps(memory, own_most, own_total, value, h, d, v, &largest, &total);
     if (splits > 1) {
       if (real && thread * 8 < QUERY_VALUES) {
         float *to = p.partial + ((i64)(head * SPLITS + split) * GROUP + h) * (VALUE_DIM + 8);

@@ -38,6 +38,14 @@ __device__ __forceinline__ int opaque(int v) {
   return v;
 }
 
+// What a pair of channels is turned by; the angle is brought into one turn while it is a double.
+__device__ __forceinline__ float2 turned_by(double angle, float magnitude) {
+  float sine, cosine;
+  angle *= 0.31830988618379067154; // in half turns
+  sincospif((float)(angle - 2 * rint(0.5 * angle)), &sine, &cosine);
+  return make_float2(cosine * magnitude, sine * magnitude);
+}
+
 // ---- half floats
 struct f16 {
   u16 bits;
@@ -281,4 +289,39 @@ __device__ __forceinline__ void quantize(float x, a8_block *out) {
     out->sum_low = (i16)sum;
   }
   if (lane == 16) out->sum_high = (i16)sum;
+}
+// The same by four lanes, each with eight neighbours, the group'th eight of the row. Whole warps call it.
+__device__ __forceinline__ void quantize_eight(const float *v, a8_block *row, int group, bool there) {
+  float largest = 0;
+  bool nan = false;
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    nan |= v[i] != v[i];
+    largest = fmaxf(largest, fabsf(v[i]));
+  }
+  if (nan) largest = RUNG_NAN;
+  largest = nan_max(__shfl_xor_sync(~0u, largest, 1), largest);
+  largest = nan_max(__shfl_xor_sync(~0u, largest, 2), largest);
+  float scale = largest / 127.0f;
+  if (scale < 1.17549435e-38f) scale = 0;
+  const bool usable = scale > 0 && scale <= 3.402823466e+38f;
+  const float inverse = usable ? 1.0f / scale : 0.0f;
+  int sum = 0;
+  u32 word[2] = {0, 0};
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    const float level = rintf(v[i] * inverse);
+    const int q = usable ? (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level) : 0;
+    sum += q;
+    word[i >> 2] |= (u32)(q & 255) << 8 * (i & 3);
+  }
+  sum += __shfl_xor_sync(~0u, sum, 1); // of 16
+  if (!there) return;
+  a8_block *out = row + group / 4;
+  *(uint2 *)(out->q + 8 * (group & 3)) = make_uint2(word[0], word[1]);
+  if ((group & 3) == 0) {
+    out->scale = scale;
+    out->sum_low = (i16)sum;
+  }
+  if ((group & 3) == 2) out->sum_high = (i16)sum;
 }

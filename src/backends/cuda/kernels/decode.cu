@@ -5,7 +5,9 @@
 //
 // TILED: a panel of 16 rows in tiles along k (layouts.c). Warp w has tiles w, w + 16, ... of a block's panels, copied to
 // its own two places in shared memory; one int8 product m16n8k32 has 16 rows and a run of 32 along k, the x of run r in
-// a column of its own. Floats: a warp has whole rows, in chunks of SLOT bytes.
+// a column of its own. Tile s of a panel belongs to chain s mod 16, whichever warp that is, and chains are added up in
+// order: so a row's sums depend neither on the panel's place in a block nor on the grid, and tiles.cu has the same for
+// many rows. Floats: a warp has whole rows, in chunks of SLOT bytes, summed as gemv_whole of matmul.cu does.
 #if !JOINED
 __device__ __forceinline__ void make_x(const step_params &p, float *, u8 *image) {
   WAIT();
@@ -202,6 +204,8 @@ __device__ __forceinline__ void add_tile(const tile_part &w, const u8 *image, in
 }
 #endif
 
+// Of a warp in a block's panel: a panel's first tile is item panel * TILES.
+__device__ __forceinline__ int chain_at(int panel) { return ((int)(threadIdx.x >> 5) - panel * TILES) & (WARPS - 1); }
 // A warp's sums of a panel's 16 rows.
 __device__ __forceinline__ void put_part(float *part, float first, float second) {
   const int lane = threadIdx.x & 31;
@@ -216,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   __shared__ __align__(8) u64 bar[WARPS * SLOTS];
   __shared__ float shared[32];
   u8 *image = memory + RING;
-  float *part = (float *)(image + IMAGE); // [panel][warp][16]
+  float *part = (float *)(image + IMAGE); // [panel][chain][16]
   const int warp = threadIdx.x >> 5;
   const int panels = (p.units / SIDES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x * SIDES, items = panels * TILES;
   GO();
@@ -234,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   for (int i = warp; i < items; i += WARPS) {
     const int now = i / TILES;
     if (now != panel) {
-      put_part(part + (panel * WARPS + warp) * 16, first, second);
+      put_part(part + (panel * WARPS + chain_at(panel)) * 16, first, second);
       first = second = 0;
       panel = now;
     }
@@ -246,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
     advance(&r);
     add_tile(w, image, i % TILES, &first, &second);
   }
-  if (warp < items) put_part(part + (panel * WARPS + warp) * 16, first, second);
+  if (warp < items) put_part(part + (panel * WARPS + chain_at(panel)) * 16, first, second);
   __syncthreads();
   for (int i = threadIdx.x; i < panels / SIDES * 16; i += THREADS) {
     float s[SIDES];

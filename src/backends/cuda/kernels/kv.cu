@@ -15,10 +15,7 @@ __device__ __forceinline__ float2 turn_of(const u8 *positions, int position_type
                                           i64 factor_stride, int u) {
   double angle = (double)load_int(positions, position_type, at) * turns[u];
   if (factors) angle /= load_double(factors, factor_type, u * factor_stride);
-  angle -= 6.283185307179586477 * rint(angle * 0.15915494309189533577);
-  float sine, cosine;
-  sincosf((float)angle, &sine, &cosine);
-  return make_float2(cosine * MAGNITUDE, sine * MAGNITUDE);
+  return turned_by(angle, MAGNITUDE);
 }
 __device__ __forceinline__ void turn(float2 by, float *a, float *b) {
   const float x = *a, y = *b;

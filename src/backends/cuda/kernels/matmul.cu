@@ -198,6 +198,60 @@ template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params
 #else
 template <int MT> __device__ __forceinline__ void gemv_whole(const matmul_params &p) { gemv_rows<MT>(p); }
 #endif
+#ifdef EIGHT // the same sums of a row in any number of rows
+#if W_IS_FLOAT && !X_A8
+// As gemv_whole, four rows of w a warp: what is loaded and widened of x serves all of them.
+#define WIDE 4
+extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_8(const __grid_constant__ matmul_params p) {
+  const int lane = threadIdx.x & 31;
+  const i64 n0 = ((i64)blockIdx.x * WARPS + (threadIdx.x >> 5)) * WIDE, m0 = (i64)blockIdx.y * 8;
+  float sum[WIDE][8];
+#pragma unroll
+  for (int r = 0; r < WIDE; r++)
+#pragma unroll
+    for (int m = 0; m < 8; m++) sum[r][m] = 0;
+  GO();
+  WAIT();
+  if (n0 >= p.n) return;
+  for (i64 s = lane; s < p.k / 8; s += 32) {
+    float w[WIDE][8];
+#pragma unroll
+    for (int r = 0; r < WIDE; r++) load_8(p.w, (n0 + r < p.n ? n0 + r : n0) * p.k + 8 * s, w[r]);
+#pragma unroll
+    for (int m = 0; m < 8; m++) {
+      if (m0 + m >= p.m) break;
+      const x_number *x = (const x_number *)p.x + (m0 + m) * p.ldx + 8 * s;
+      float v[8];
+      if (sizeof(x_number) == 4) {
+        const float4 a = ((const float4 *)x)[0], b = ((const float4 *)x)[1];
+        v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+      } else {
+        const uint4 a = *(const uint4 *)x;
+        const u32 word[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+          const u16 bits = (u16)(word[i >> 1] >> 16 * (i & 1));
+          v[i] = get_float((const x_number *)&bits);
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < WIDE; r++)
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum[r][m] = fmaf(w[r][i], v[i], sum[r][m]);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < WIDE; r++)
+#pragma unroll
+    for (int m = 0; m < 8; m++) {
+      const float v = warp_sum(sum[r][m]);
+      if (lane == 0 && n0 + r < p.n && m0 + m < p.m) store_float(p.y, p.y_type, (m0 + m) * p.ldy + n0 + r, v);
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_8(const __grid_constant__ matmul_params p) { gemv_whole<8>(p); }
+#endif
+#endif
 extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_1(const __grid_constant__ matmul_params p) { gemv_whole<1>(p); }
 extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_4(const __grid_constant__ matmul_params p) { gemv_whole<4>(p); }
 
