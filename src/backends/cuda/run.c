@@ -282,6 +282,13 @@ static bool is_one_row(const running *r, uint32_t index) {
   return one && one->kernel->applies(one, r->run, index);
 }
 
+/* A step that no other kernel does, and whose kernel does no other step. */
+static bool is_alone(const running *r, const rung_cuda_prepared *p, uint32_t index) {
+  const rung_plan *plan = r->run->plan;
+  const uint32_t variant = plan->step[index].variant + r->run->variant[index];
+  return &p->kernel->row == plan->variant[variant].kernel && !p->absorbed && !p->one && !p->ahead && !p->before;
+}
+
 static rung_status run_step(const running *r, uint32_t index, const rung_cuda_prepared *prepared) {
   const rung_step *step = &r->run->plan->step[index];
   if (prepared->ahead) {
@@ -358,6 +365,7 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
     if (RUNG_UNLIKELY(atomic_load_explicit(run->cancel, memory_order_relaxed)))
       return rung_fail(run->error, RUNG_CANCELLED, "the run was cancelled");
     const rung_cuda_prepared *prepared = prepared_at(&r, i);
+    if (run->left_out && run->left_out[i] && is_alone(&r, prepared, i)) continue;
     RUNG_TRY(run->on_step ? trace_step(&r, i, prepared) : run_step(&r, i, prepared));
   }
   flush(r.kept, false);
