@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The op `sample` chooses what the host's sampler chooses, from equal logits and random numbers: rows of every kind, the
  * borders of each parameter, infinities and NaN; and by a definition that sorts. */
-#include "models/sample.h"
 #include "ops/op_table.h"
 #include "ops/reference.h"
 #include "plain_sampler.h"
+#include "sample_rows.h"
 
 enum { MOST = 700, ROWS = 3 };
 
@@ -34,16 +34,6 @@ static int32_t by_op(const float *row, int64_t count, const double *parameter) {
   return out[2];
 }
 
-static int32_t by_host(rung_sampler *sampler, const float *row, int64_t count) {
-  static _Alignas(16) uint8_t scratch[MOST * 32];
-  CHECK(rung_sampler_scratch(sampler, count, 0) <= sizeof scratch);
-  const rung_sample_input input = {.logits = row, .count = count};
-  rung_error error = {0};
-  int32_t id = -1;
-  if (rung_sampler_pick(sampler, &input, scratch, &error, &id)) return -1;
-  return id;
-}
-
 /* By sorting, with the C library's exponential. */
 static int32_t by_definition(const rung_sample_options *o, const float *row, int64_t count, double uniform) {
   static plain p;
@@ -58,36 +48,16 @@ static int32_t by_definition(const rung_sample_options *o, const float *row, int
   return p.set[p.n - 1].id;
 }
 
-static void fill(float *row, int64_t count, int kind, uint64_t *seed) {
-  for (int64_t i = 0; i < count; i++) {
-    row[i] = test_uniform(seed, -8, 8);
-    if (kind == 1) row[i] = (float)(int)row[i]; /* ties, and zeros of both signs */
-    if (kind == 2) row[i] *= 0.01f;
-    if (kind == 3 && test_below(seed, 3) == 0) row[i] = test_below(seed, 2) ? NAN : -INFINITY;
-    if (kind == 4 && test_below(seed, 40) == 0) row[i] = INFINITY;
-    if (kind == 5) row[i] = NAN;
-    if (kind == 6) row[i] = test_below(seed, 2) ? 0.0f : -0.0f;
-    if (kind == 7) row[i] *= 1e37f;
-  }
-}
-
-static double one_of(uint64_t *seed, const double *from, int64_t n) { return from[test_below(seed, n)]; }
-#define ONE_OF(...) one_of(&seed, (const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
-
 static void test_same_choice(void) {
   static float row[MOST];
+  static _Alignas(16) uint8_t scratch[MOST * 16];
   uint64_t seed = 11;
   int differ = 0, none = 0, apart = 0, defined = 0;
   for (int i = 0; i < 6000; i++) {
     const int64_t count = 1 + test_below(&seed, i % 50 ? 60 : MOST);
-    const int kind = (int)test_below(&seed, 8);
-    fill(row, count, kind, &seed);
-    rung_sample_options o = rung_sample_options_default();
-    o.temperature = ONE_OF(0, 0.3, 0.8, 1, 2, 1e-3);
-    o.top_k = (int64_t)ONE_OF(0, 1, 2, 7, 40, 1000);
-    o.top_p = ONE_OF(1, 0.95, 0.5, 1e-9, 0.999);
-    o.min_p = ONE_OF(0, 0.05, 0.5, 1);
-    o.seed = (uint64_t)i;
+    const int kind = (int)test_below(&seed, SAMPLE_KINDS);
+    sample_fill(row, count, kind, &seed);
+    const rung_sample_options o = sample_some_options(&seed);
     rung_sampler sampler;
     rung_error error;
     double parameter[RUNG_SAMPLE_COLUMNS];
@@ -97,7 +67,7 @@ static void test_same_choice(void) {
     rung_sampler_parameters(&sampler, parameter);
     const int32_t by = by_op(row, count, parameter);
     const uint64_t before = sampler.drawn;
-    const int32_t want = by_host(&sampler, row, count);
+    const int32_t want = sample_by_host(&sampler, row, count, scratch, sizeof scratch);
     const uint64_t after = sampler.drawn;
     differ += by != want;
     none += by < 0;

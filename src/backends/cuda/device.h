@@ -59,8 +59,9 @@ typedef struct rung_cuda {
   size_t page;
   uint8_t *ring; /* pinned */
   size_t ring_at;
-  bool overlap; /* launches may begin while those in front end */
-  int failed;   /* the first result that was not 0 */
+  uint64_t moved_in, moved_out; /* bytes copied to the device and from it */
+  bool overlap;                 /* launches may begin while those in front end */
+  int failed;                   /* the first result that was not 0 */
   const char *failed_in;
   rung_cuda_module *module;
   rung_target target;

@@ -116,6 +116,7 @@ static void far_write(void *self_, void *to, const void *from, size_t bytes) {
   const uint64_t at = (uint64_t)(uintptr_t)to;
   void *before;
   rung_cuda_enter(self, &before);
+  self->moved_in += bytes;
   if (bytes <= LARGE) {
     uint8_t *here = ring_room(self, bytes);
     memcpy(here, from, bytes);
@@ -132,6 +133,7 @@ static void far_read(void *self_, void *to, const void *from, size_t bytes) {
   const uint64_t at = (uint64_t)(uintptr_t)from;
   void *before;
   rung_cuda_enter(self, &before);
+  self->moved_out += bytes;
   if (bytes <= LARGE) {
     uint8_t *here = ring_room(self, bytes);
     rung_cuda_ok(self, self->driver.to_host(here, at, bytes, self->stream), "copying from the device");
