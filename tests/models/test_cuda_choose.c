@@ -143,6 +143,91 @@ static void test_moved(void) {
   }
 }
 
+/* ---- kernels beside it, at sizes that the op table's cases do not have */
+
+/* The same graph on both devices, a few runs one after another; outputs of `far` f32 units in the last place apart, or of
+ * sums by a share of the largest. */
+static void beside_reference(const char *text, double relative, int ulps) {
+  world w[2];
+  const world_options o[2] = {{.device = "cuda", .seed = 99}, {.device = "ref", .seed = 99}};
+  const bool first = world_open(&w[0], text, &o[0]), both = world_open(&w[1], text, &o[1]) && first;
+  for (int run = 0; both && run < 3; run++) {
+    for (int d = 0; d < 2; d++) {
+      uint64_t seed = 17 + (uint64_t)run;
+      const rung_plan *plan = w[d].program->plan;
+      for (uint32_t i = 0; i < plan->inputs; i++) {
+        int64_t extent[RUNG_MAX_RANK], n = 1;
+        void *to = NULL;
+        for (int a = 0; a < plan->input[i].type.rank; a++) {
+          CHECK(rung_dims_is_constant(plan->dims, plan->input[i].type.extent[a], &extent[a]));
+          n *= extent[a];
+        }
+        CHECK_OK(rung_context_input(w[d].context, (int)i, extent, &to));
+        for (int64_t k = 0; to && k < n; k++) {
+          if (plan->input[i].type.type == RUNG_TYPE_F32) ((float *)to)[k] = (float)test_below(&seed, 4001) * 1e-3f - 2;
+          if (plan->input[i].type.type == RUNG_TYPE_I32) ((int32_t *)to)[k] = (int32_t)test_below(&seed, 20001) - 10000;
+          if (plan->input[i].type.type == RUNG_TYPE_I64) ((int64_t *)to)[k] = (int64_t)test_random(&seed);
+        }
+      }
+      CHECK(world_run(&w[d]));
+    }
+    const rung_plan *plan = w[0].program->plan;
+    for (uint32_t v = 0; v < plan->variants; v++) CHECK(strncmp(plan->variant[v].kernel->name, "host_", 5) != 0);
+    for (uint32_t i = 0; i < plan->outputs; i++) {
+      const rung_tensor a = world_output(&w[0], (int)i), b = world_output(&w[1], (int)i);
+      if (!a.data || !b.data) break;
+      if (a.type != RUNG_TYPE_F32) {
+        CHECK(memcmp(a.data, b.data, (size_t)rung_tensor_bytes(&b)) == 0);
+        continue;
+      }
+      double largest = 0;
+      int64_t differ = 0;
+      const float *x = a.data, *y = b.data;
+      for (int64_t k = 0; k < world_count(&b); k++) largest = fmax(largest, fabs((double)y[k]));
+      for (int64_t k = 0; k < world_count(&b); k++) {
+        const double ulp = ldexp(1, ilogb(fmax(fabs((double)y[k]), 0x1p-100)) - 23);
+        differ += !(fabs((double)x[k] - (double)y[k]) <= ulps * ulp + relative * largest);
+      }
+      test_state.checks++;
+      if (differ) TEST_FAIL_("output \"%s\": %lld differ", plan->output[i].name, (long long)differ);
+    }
+  }
+  world_close(&w[0]);
+  world_close(&w[1]);
+}
+
+static void test_random_numbers(void) {
+  beside_reference(
+      "rung 1\n%u = random_uniform {shape=[3,1001], low=-2, high=3, seed=7}\n"
+      "%v = random_uniform {shape=[70001]}\noutput \"u\" %u\noutput \"v\" %v\n",
+      0, 0);
+  beside_reference(
+      "rung 1\n%u = random_normal {shape=[3,1001]}\n%v = random_normal {shape=[70001], seed=3}\n"
+      "output \"u\" %u\noutput \"v\" %v\n",
+      0, 2);
+}
+
+static void test_lanes(void) {
+  beside_reference(
+      "rung 1\n%x = input {name=\"x\"} : f32[3,9001]\n%a, %b = top_k %x {k=40}\n"
+      "%c, %d = top_k %x {k=7, largest=false}\n%e, %f = top_k %x {k=3, axis=0}\n"
+      "output \"a\" %a\noutput \"b\" %b\noutput \"c\" %c\noutput \"d\" %d\noutput \"e\" %e\n"
+      "output \"f\" %f\n",
+      0, 0);
+  beside_reference(
+      "rung 1\n%x = input {name=\"x\"} : i32[5,3001]\n%y = input {name=\"y\"} : i64[700,3]\n"
+      "%a = argmax %x\n%b = argmin %x {last=true}\n%c = argmin %y {axis=0}\n%d = reduce_sum %y {axes=[0]}\n"
+      "%e = reduce_max %x {axes=[1]}\n%f = reduce_min %y {axes=[0,1]}\n%g = reduce_mean %x {axes=[0]}\n"
+      "%h = reduce_prod %y {axes=[0]}\n%i = cumsum %y {axis=0, reverse=true}\n%j = cumprod %x\n"
+      "output \"a\" %a\noutput \"b\" %b\noutput \"c\" %c\noutput \"d\" %d\noutput \"e\" %e\n"
+      "output \"f\" %f\noutput \"g\" %g\noutput \"h\" %h\noutput \"i\" %i\noutput \"j\" %j\n",
+      0, 0);
+  beside_reference(
+      "rung 1\n%x = input {name=\"x\"} : f32[4,5003]\n%a = cumsum %x\n%b = cumsum %x {exclusive=true, reverse=true}\n"
+      "%c = cumsum %x {axis=0}\noutput \"a\" %a\noutput \"b\" %b\noutput \"c\" %c\n",
+      1e-9, 1);
+}
+
 int main(void) {
   if (!cuda_is_here()) return 77;
   RUN(test_op);
@@ -150,5 +235,7 @@ int main(void) {
   RUN(test_texts);
   RUN(test_largest);
   RUN(test_moved);
+  RUN(test_random_numbers);
+  RUN(test_lanes);
   return TEST_END();
 }
