@@ -12,7 +12,7 @@ cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRUNG_SHARED=OFF
   > "$out/build.log" 2>&1 &&
   cmake --build "$build" -j "$(nproc)" --target rung_tool test_cuda_compile test_cuda_ops test_cuda_model \
     test_cuda_tune test_cuda_captured test_cuda_fake test_cuda_failing test_cuda_ladder test_cuda_leaks test_cuda_memory \
-    test_cuda_bits test_cuda_rows >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
+    test_cuda_bits test_cuda_rows test_cuda_choose >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
 failed=0
 case "${1:-}" in
   test)
@@ -22,7 +22,7 @@ case "${1:-}" in
       [ -f "$file" ] || python3 "$root/scripts/cuda_model.py" small $type "$file" || failed=1
       small="$small $file"
     done
-    for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_tune models/test_cuda_captured ops/test_cuda_ops \
+    for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_tune models/test_cuda_captured models/test_cuda_choose ops/test_cuda_ops \
       ops/test_cuda_rows models/test_cuda_bits device/test_cuda_fake device/test_cuda_failing device/test_cuda_ladder \
       device/test_cuda_memory device/test_cuda_leaks; do
       log=$out/$(basename $test).log

@@ -91,6 +91,11 @@ RUNG_API RUNG_CHECKED rung_status rung_stream_end(rung_stream *stream, rung_erro
                                                   size_t *out_bytes);
 
 /* ---- generating */
+/* Where tokens are chosen. DEVICE: by a step of the program (the op `sample`), as far as a slot's sampling looks at
+ * nothing but its row and uses no more than top_k, top_p, min_p and temperature, and only for runs all of whose slots do;
+ * then ids come out of such a run, and its logits stay where they are. Else, and with HOST always, logits come out and
+ * the host chooses. AUTO: DEVICE where the device has memory of its own. The tokens are the same. */
+typedef enum rung_choose { RUNG_CHOOSE_AUTO, RUNG_CHOOSE_HOST, RUNG_CHOOSE_DEVICE } rung_choose;
 typedef struct rung_generate_options {
   size_t size;       /* sizeof(rung_generate_options) */
   int32_t sequences; /* slots; default 1 */
@@ -107,6 +112,7 @@ typedef struct rung_generate_options {
   int64_t keep;
   int64_t blocks; /* as in rung_state_options: 0, or how many blocks of 64 positions the slots share */
   bool hidden;    /* hidden states as well, see rung_generator_hidden */
+  rung_choose choose;
 } rung_generate_options;
 RUNG_API rung_generate_options rung_generate_options_default(void);
 /* Compiles the model's graph for these sizes, unless that was done before, and packs weights that are not packed yet.

@@ -652,6 +652,9 @@ RUNG_API rung_top_k_options rung_top_k_options_default(void);
 RUNG_API void rung_top_k(rung_graph *graph, rung_value x, rung_dim k, const rung_top_k_options *options,
     rung_value *out_results);
 
+/* a token per row of logits, -1 where none is above minus infinity; the columns of parameters are temperature, top_k, top_p, min_p and a random number in [0, 1). */
+RUNG_API rung_value rung_sample(rung_graph *graph, rung_value logits, rung_value parameters);
+
 /* gives a symbol its value; the result is the value.
  * symbol: name of the symbol
  * bound (default none): the value is at most this, over earlier symbols */

@@ -160,6 +160,11 @@ RUNG_API RUNG_CHECKED rung_status rung_context_run(rung_context *context);
 /* Ends the run that is going on within one step; from any thread. The run returns RUNG_CANCELLED. Between two runs
  * there is nothing to end: the next one is not affected. */
 RUNG_API void rung_context_cancel(rung_context *context);
+/* Is an output asked for? All are when a program is taken into use. One that is not stays where it was computed (on a
+ * device with memory of its own it is not moved), steps that serve nothing else may be left out, and rung_context_output
+ * refuses it; the other outputs, states and random numbers are the same. A feed wants its output. From the next run on.
+ */
+RUNG_API RUNG_CHECKED rung_status rung_context_want_output(rung_context *context, int slot, bool wanted);
 /* The result of the last run: actual extents, dense; borrowed until the next run or use. */
 RUNG_API RUNG_CHECKED rung_status rung_context_output(rung_context *context, int slot, rung_tensor *out_tensor);
 /* Feeds: for programs in the "output row to input row" style, which give the new rows of their caches as outputs. Each

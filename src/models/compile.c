@@ -16,7 +16,8 @@ rung_status rung_model_compile(rung_model *model, const rung_generate_options *o
                      "compile: %d sequences, a chunk of %" PRId64 " rows, logits of %" PRId64, o.sequences, o.chunk,
                      o.logits);
   rung_template *template_;
-  const rung_compile_key key = {.kv = o.kv, .hidden = o.hidden, .threads = o.threads};
+  const rung_compile_key key = {
+      .kv = o.kv, .hidden = o.hidden, .tokens = rung_model_chooses(model, o.choose), .threads = o.threads};
   RUNG_TRY(rung_model_template(model, &key, error, &template_));
   const int64_t chunk = o.chunk < o.sequences ? o.sequences : o.chunk;
   const rung_binding ceiling[] = {

@@ -34,6 +34,8 @@ static rung_status check_options(const rung_model *m, rung_generate_options *o, 
   if (o->logits < 0 || o->logits > o->chunk)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: logits of %" PRId64 " rows of %" PRId64, o->logits,
                      o->chunk);
+  if (o->choose < RUNG_CHOOSE_AUTO || o->choose > RUNG_CHOOSE_DEVICE)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "generator: choose is %d", (int)o->choose);
   if (o->keep < 0 || (o->shift && o->keep >= o->context))
     return rung_fail(error, RUNG_INVALID_ARGUMENT,
                      "generator: %" PRId64 " positions to keep of a context of %" PRId64
@@ -67,7 +69,8 @@ static rung_status make_sequences(rung_generator *g, rung_error *error) {
   g->rows = rung_host_array(g->host, n, sizeof *g->rows);
   g->ids = rung_host_array(g->host, (size_t)g->options.chunk, sizeof *g->ids);
   g->wanted = rung_host_array(g->host, n, sizeof *g->wanted);
-  if (!g->sequence || !g->rows || !g->ids || !g->wanted)
+  g->parameters = rung_host_array(g->host, n * RUNG_SAMPLE_COLUMNS, sizeof *g->parameters);
+  if (!g->sequence || !g->rows || !g->ids || !g->wanted || !g->parameters)
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "generator: out of memory");
   for (int32_t i = 0; i < g->options.sequences; i++) RUNG_TRY(rung_slot_init(g, i, error));
   return RUNG_OK;
@@ -76,8 +79,11 @@ static rung_status make_sequences(rung_generator *g, rung_error *error) {
 static rung_status fill(rung_generator *g, rung_error *error) {
   const rung_generate_options *o = &g->options;
   const int64_t long_above = g->model->config.rope.long_above;
-  const rung_compile_key key = {
-      .kv = o->kv, .hidden = o->hidden, .long_context = long_above && o->context > long_above, .threads = o->threads};
+  const rung_compile_key key = {.kv = o->kv,
+                                .hidden = o->hidden,
+                                .tokens = rung_model_chooses(g->model, o->choose),
+                                .long_context = long_above && o->context > long_above,
+                                .threads = o->threads};
   RUNG_TRY(rung_model_template(g->model, &key, error, &g->template_));
   g->logits = o->logits ? o->logits : o->sequences;
   RUNG_TRY(rung_model_program(g->model, g->template_, o->chunk, o->sequences, g->logits, error, &g->program));
@@ -85,6 +91,8 @@ static rung_status fill(rung_generator *g, rung_error *error) {
   g->in_wanted = rung_program_find_input(g->program, "wanted");
   g->out_logits = rung_program_find_output(g->program, "logits");
   g->out_hidden = o->hidden ? rung_program_find_output(g->program, "hidden") : -1;
+  g->in_sampling = rung_program_find_input(g->program, "sampling");
+  g->out_tokens = rung_program_find_output(g->program, "tokens");
   RUNG_TRY(make_state(g, error));
   return make_sequences(g, error);
 }
@@ -119,6 +127,7 @@ void rung_generator_destroy(rung_generator *g) {
   rung_host_free(g->host, RUNG_MEMORY_host, g->rows, n * sizeof *g->rows);
   rung_host_free(g->host, RUNG_MEMORY_host, g->ids, (size_t)g->options.chunk * sizeof *g->ids);
   rung_host_free(g->host, RUNG_MEMORY_host, g->wanted, n * sizeof *g->wanted);
+  rung_host_free(g->host, RUNG_MEMORY_host, g->parameters, n * RUNG_SAMPLE_COLUMNS * sizeof *g->parameters);
   rung_host_free(g->host, RUNG_MEMORY_host, g->scratch, g->scratch_bytes);
   rung_context_destroy(g->context);
   rung_state_release(g->state);
@@ -167,10 +176,31 @@ static rung_status check_run(rung_generator *g, const rung_rows *rows, int32_t c
   return RUNG_OK;
 }
 
-rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids,
-                               const int32_t *wanted, int32_t wanted_count, const float **out_logits) {
-  if (!g) return RUNG_INVALID_ARGUMENT;
-  g->error = (rung_error){0};
+/* What comes out of the next run: tokens, chosen with these rows of parameters, or logits (NULL). */
+static rung_status ask(rung_generator *g, const double *parameters, int32_t count) {
+  double *to;
+  void *in;
+  if (g->out_tokens < 0) return RUNG_OK;
+  RUNG_TRY(rung_context_want_output(g->context, g->out_logits, !parameters));
+  RUNG_TRY(rung_context_want_output(g->context, g->out_tokens, parameters != NULL));
+  RUNG_TRY(rung_context_input(g->context, g->in_sampling, (int64_t[]){count, RUNG_SAMPLE_COLUMNS}, &in));
+  const size_t n = (size_t)count * RUNG_SAMPLE_COLUMNS;
+  to = in;
+  for (size_t i = 0; i < n; i++) to[i] = parameters ? parameters[i] : 0;
+  return RUNG_OK;
+}
+
+/* What is wanted of a run: the ids of rows, in their order, and how they are chosen if the program does it. */
+typedef struct request {
+  const rung_rows *rows;
+  const int32_t *ids, *wanted;
+  int32_t count, wanted_count;
+  const double *parameters;
+} request;
+
+static rung_status run(rung_generator *g, const request *r, const void **out_data) {
+  const rung_rows *rows = r->rows;
+  const int32_t count = r->count, *ids = r->ids, *wanted = r->wanted, wanted_count = r->wanted_count;
   int64_t total;
   RUNG_TRY(check_run(g, rows, count, ids, wanted, wanted_count, &total));
   for (int32_t i = 0; i < count; i++)
@@ -182,14 +212,27 @@ rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t
   if (!status && total) memcpy(in, ids, (size_t)total * sizeof *ids);
   if (!status) status = rung_context_input(g->context, g->in_wanted, (int64_t[]){wanted_count}, &in);
   if (!status && wanted_count) memcpy(in, wanted, (size_t)wanted_count * sizeof *wanted);
+  if (!status) status = ask(g, r->parameters, wanted_count);
   if (!status) status = rung_context_run(g->context);
   g->runs++;
   g->hidden_rows = status ? 0 : wanted_count;
-  rung_tensor logits = {0};
-  if (!status && wanted_count) status = rung_context_output(g->context, g->out_logits, &logits);
+  rung_tensor made = {0};
+  if (!status && wanted_count)
+    status = rung_context_output(g->context, r->parameters ? g->out_tokens : g->out_logits, &made);
   if (status) return rung_fail(&g->error, status, "%s", rung_context_message(g->context));
   for (int32_t i = 0; i < count; ids += rows[i++].count) rung_slot_read(g, rows[i].slot, ids, (size_t)rows[i].count);
-  if (out_logits) *out_logits = logits.data;
+  *out_data = made.data;
+  return RUNG_OK;
+}
+
+rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids,
+                               const int32_t *wanted, int32_t wanted_count, const float **out_logits) {
+  if (!g) return RUNG_INVALID_ARGUMENT;
+  g->error = (rung_error){0};
+  const request r = {.rows = rows, .ids = ids, .wanted = wanted, .count = count, .wanted_count = wanted_count};
+  const void *logits;
+  RUNG_TRY(run(g, &r, &logits));
+  if (out_logits) *out_logits = logits;
   return RUNG_OK;
 }
 
@@ -276,10 +319,18 @@ static rung_status ask_for_tokenizer(rung_generator *g) {
   return RUNG_OK;
 }
 
-static rung_status take_token(rung_generator *g, int32_t slot, const float *logits, rung_token *out) {
+/* What a run gave for the rows that tokens are chosen from: one of the two. */
+typedef struct given {
+  const float *logits;
+  const int32_t *tokens;
+} given;
+
+static rung_status take_token(rung_generator *g, int32_t slot, const given *from, rung_token *out) {
   rung_sequence *s = &g->sequence[slot];
-  int32_t id;
-  const rung_status status = rung_slot_pick(g, slot, logits + (int64_t)s->wanted * g->model->config.vocabulary, &id);
+  int32_t id = from->tokens ? from->tokens[s->wanted] : -1;
+  const rung_status status =
+      from->tokens ? rung_slot_take(g, slot, id)
+                   : rung_slot_pick(g, slot, from->logits + (int64_t)s->wanted * g->model->config.vocabulary, &id);
   if (status) {
     s->live = false;
     return status;
@@ -293,14 +344,13 @@ static rung_status take_token(rung_generator *g, int32_t slot, const float *logi
 }
 
 /* A slot whose token cannot be chosen does not take the others' away: the first such message is kept. */
-static rung_status take_tokens(rung_generator *g, int32_t n, const float *logits, rung_token *tokens,
-                               size_t *out_count) {
+static rung_status take_tokens(rung_generator *g, int32_t n, const given *from, rung_token *tokens, size_t *out_count) {
   rung_status first = RUNG_OK;
   rung_error error = {0};
   for (int32_t i = 0; i < n; i++) {
     const int32_t slot = g->rows[i].slot;
     if (g->sequence[slot].wanted < 0) continue;
-    const rung_status status = take_token(g, slot, logits, &tokens[*out_count]);
+    const rung_status status = take_token(g, slot, from, &tokens[*out_count]);
     *out_count += status == RUNG_OK;
     if (!status || first) continue;
     first = status;
@@ -308,6 +358,18 @@ static rung_status take_tokens(rung_generator *g, int32_t n, const float *logits
   }
   if (first) g->error = error;
   return first;
+}
+
+/* Can the program choose for every slot whose token comes out of the run? Then their parameters are laid out. */
+static bool can_choose(rung_generator *g, int32_t n) {
+  if (g->out_tokens < 0) return false;
+  for (int32_t i = 0; i < n; i++) {
+    const rung_sequence *s = &g->sequence[g->rows[i].slot];
+    if (s->wanted < 0) continue;
+    if (!rung_sampler_is_plain(&s->sampler)) return false;
+    rung_sampler_parameters(&s->sampler, g->parameters + (int64_t)s->wanted * RUNG_SAMPLE_COLUMNS);
+  }
+  return true;
 }
 
 rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *out_count, bool *out_busy) {
@@ -319,10 +381,18 @@ rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *o
   RUNG_TRY(ask_for_tokenizer(g));
   RUNG_TRY(gather_rows(g, &n, &wanted));
   if (!n) return RUNG_OK;
-  const float *logits = NULL;
-  RUNG_TRY(rung_generator_run(g, g->rows, n, g->ids, g->wanted, wanted, &logits));
+  const bool chosen = can_choose(g, n);
+  const request r = {.rows = g->rows,
+                     .ids = g->ids,
+                     .wanted = g->wanted,
+                     .count = n,
+                     .wanted_count = wanted,
+                     .parameters = chosen ? g->parameters : NULL};
+  const void *made;
+  RUNG_TRY(run(g, &r, &made));
+  const given from = {.logits = chosen ? NULL : made, .tokens = chosen ? made : NULL};
   for (int32_t i = 0; i < n; i++) g->sequence[g->rows[i].slot].read += (size_t)g->rows[i].count;
-  const rung_status status = take_tokens(g, n, logits, tokens, out_count);
+  const rung_status status = take_tokens(g, n, &from, tokens, out_count);
   for (int32_t i = 0; out_busy && i < g->options.sequences; i++) *out_busy |= g->sequence[i].live;
   return status;
 }

@@ -37,11 +37,12 @@ struct rung_generator {
   rung_context *context;
   rung_generate_options options;
   int64_t logits;
-  int in_ids, in_wanted, out_logits, out_hidden;
-  int32_t hidden_rows; /* of the last run */
+  int in_ids, in_wanted, in_sampling, out_logits, out_hidden, out_tokens; /* -1: the program has none */
+  int32_t hidden_rows;                                                    /* of the last run */
   rung_sequence *sequence;
   rung_rows *rows; /* scratch of a step */
   int32_t *ids, *wanted;
+  double *parameters; /* a row for each sequence */
   void *scratch;
   size_t scratch_bytes;
   uint64_t runs;
@@ -62,6 +63,8 @@ rung_status rung_slot_sync(rung_generator *generator, int32_t slot, size_t more)
 void rung_slot_read(rung_generator *generator, int32_t slot, const int32_t *ids, size_t count);
 /* Positions [keep, keep + count) were forgotten. */
 void rung_slot_shifted(rung_generator *generator, int32_t slot, size_t keep, size_t count);
+/* What the program chose for a slot, -1 for none. */
+rung_status rung_slot_take(rung_generator *generator, int32_t slot, int32_t id);
 rung_status rung_slot_pick(rung_generator *generator, int32_t slot, const float *logits, int32_t *out_id);
 
 rung_status rung_slot_reserve(rung_generator *generator, rung_id_list *list, size_t count, rung_error *error);

@@ -8,6 +8,8 @@
 
 #include "formats/tokenizer_json.h"
 #include "formats/safetensors.h"
+#include "ops/sampling.h"
+#include "runtime/runtime.h"
 
 rung_model_options rung_model_options_default(void) {
   return (rung_model_options){.size = sizeof(rung_model_options), .quant = RUNG_QUANT_FAST};
@@ -39,6 +41,17 @@ static rung_status check_tokens(const rung_model *m, rung_error *error) {
 
 /* ---- graph */
 
+/* One row per sequence: `tokens` has the type and the extent that `ids` has in the run that goes on. */
+static void choose_tokens(rung_graph *g, rung_value logits, rung_dim wanted) {
+  const rung_dim extent[] = {wanted, rung_graph_constant_dim(g, RUNG_SAMPLE_COLUMNS)};
+  const rung_value parameters = rung_graph_input(g, "sampling", RUNG_TYPE_F64, 2, extent);
+  rung_graph_output(g, "tokens", rung_graph_op(g, &rung_op_sample, (rung_value[]){logits, parameters}, 2, NULL));
+}
+
+bool rung_model_chooses(const rung_model *m, rung_choose choose) {
+  return choose == RUNG_CHOOSE_DEVICE || (choose == RUNG_CHOOSE_AUTO && m->device->target->own_memory);
+}
+
 static rung_status build(rung_model *m, const rung_compile_key *key, rung_error *error, rung_graph **out_graph) {
   rung_graph *g;
   if (key->encoder) return rung_encoder_graph(m, key, error, out_graph);
@@ -67,8 +80,10 @@ static rung_status build(rung_model *m, const rung_compile_key *key, rung_error 
   rung_graph_label(g, "head");
   const rung_gather_attrs gather = {.axis = 0};
   const rung_value last = rung_graph_op(g, &rung_op_gather, (rung_value[]){hidden, which}, 2, &gather);
-  rung_graph_output(g, "logits", rung_head(&b, last));
+  const rung_value logits = rung_head(&b, last);
+  rung_graph_output(g, "logits", logits);
   if (key->hidden) rung_graph_output(g, "hidden", last);
+  if (key->tokens) choose_tokens(g, logits, wanted);
   if (rung_graph_status(g)) {
     const rung_status status = rung_fail(error, rung_graph_status(g), "%s", rung_graph_message(g));
     rung_graph_destroy(g);
@@ -80,7 +95,8 @@ static rung_status build(rung_model *m, const rung_compile_key *key, rung_error 
 
 static bool same_key(const rung_compile_key *a, const rung_compile_key *b) {
   return a->encoder == b->encoder && a->kv == b->kv && a->pooling == b->pooling && a->unit_length == b->unit_length &&
-         a->dims == b->dims && a->threads == b->threads && a->long_context == b->long_context && a->hidden == b->hidden;
+         a->dims == b->dims && a->threads == b->threads && a->long_context == b->long_context &&
+         a->hidden == b->hidden && a->tokens == b->tokens;
 }
 
 rung_status rung_model_template(rung_model *m, const rung_compile_key *key, rung_error *error,

@@ -28,6 +28,7 @@ typedef struct rung_compile_key {
   bool encoder;         /* vectors, not text */
   rung_type kv;         /* of generators */
   bool hidden;          /* generators that give hidden rows as well */
+  bool tokens;          /* generators whose program chooses */
   bool long_context;    /* longer than short rotary factors are for */
   rung_pooling pooling; /* of encoders, all three resolved */
   rung_unit_length unit_length;
@@ -61,6 +62,8 @@ struct rung_model {
   rung_kept_compile *compiled;
 };
 
+/* Does a program of this model's device choose tokens? */
+bool rung_model_chooses(const rung_model *model, rung_choose choose);
 /* The graph compiled for a key, made on first use; the reference is the caller's. */
 rung_status rung_model_template(rung_model *model, const rung_compile_key *key, rung_error *error,
                                 rung_template **out_template);

@@ -195,3 +195,29 @@ rung_status rung_sampler_pick(rung_sampler *sampler, const rung_sample_input *in
   *out_id = r.chosen;
   return RUNG_OK;
 }
+
+/* ---- choices of the op */
+
+bool rung_sampler_is_plain(const rung_sampler *sampler) {
+  const rung_sample_options *o = &sampler->options;
+  for (size_t i = 0; i < RUNG_COUNT(chain); i++)
+    if (runs(chain[i], o) && chain[i] != &rung_step_top_k && chain[i] != &rung_step_top_p &&
+        chain[i] != &rung_step_min_p)
+      return false;
+  return o->log_probabilities == 0;
+}
+
+void rung_sampler_parameters(const rung_sampler *sampler, double out[RUNG_SAMPLE_COLUMNS]) {
+  const rung_sample_options *o = &sampler->options;
+  out[RUNG_SAMPLE_TEMPERATURE] = o->temperature;
+  out[RUNG_SAMPLE_TOP_K] = (double)o->top_k;
+  out[RUNG_SAMPLE_TOP_P] = o->top_p;
+  out[RUNG_SAMPLE_MIN_P] = o->min_p;
+  out[RUNG_SAMPLE_UNIFORM] = uses_random(o) ? rung_philox_double(o->seed, sampler->drawn) : 0;
+}
+
+rung_status rung_sampler_take(rung_sampler *sampler, int32_t id, int64_t count, rung_error *error) {
+  if (id < 0) return none_left(count, error);
+  sampler->drawn += uses_random(&sampler->options);
+  return RUNG_OK;
+}

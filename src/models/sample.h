@@ -20,6 +20,7 @@
 #include <rung/model.h>
 
 #include "base/host.h"
+#include "ops/sampling.h"
 
 /* Sequences of tokens that end a repetition for DRY: a token that begins one, and the tokens that must follow it. */
 typedef struct rung_breaker {
@@ -65,11 +66,13 @@ typedef struct rung_sample_input {
 RUNG_CHECKED rung_status rung_sampler_pick(rung_sampler *sampler, const rung_sample_input *input, void *scratch,
                                            rung_error *error, int32_t *out_id);
 
-/* The largest logit, ties to the lowest id; -1 if there is none above minus infinity. */
-int32_t rung_sample_greedy(const float *logits, int64_t count);
-
-/* exp(x) for x <= 0, the same bits everywhere; relative error below 1e-15; 0 from -708 down. */
-double rung_sample_exp(double x);
+/* Does the chain look at nothing but a row, and do no more than the op `sample` does? Then that op chooses the same token
+ * (ops/sampling.h; sums in another order may move a token that stands at the very edge of top-p). */
+bool rung_sampler_is_plain(const rung_sampler *sampler);
+/* Such a chain's row of parameters for the next token; and what the op chose, of `count` logits: -1 is refused as
+ * rung_sampler_pick does. */
+void rung_sampler_parameters(const rung_sampler *sampler, double out[RUNG_SAMPLE_COLUMNS]);
+RUNG_CHECKED rung_status rung_sampler_take(rung_sampler *sampler, int32_t id, int64_t count, rung_error *error);
 
 /* ln of the sum of exp(logit): what is taken from a logit to get its log-probability. Minus infinity if no logit is
  * above that. */

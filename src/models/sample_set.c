@@ -9,14 +9,6 @@
 
 #define AT(field) offsetof(rung_sample_options, field)
 
-/* exp(logit - largest), 1 for the largest even if it is infinite. */
-static double weigh(float logit, float largest) {
-  return logit == largest ? 1.0 : rung_sample_exp((double)logit - (double)largest);
-}
-static double weigh_at(float logit, float largest, double temperature) {
-  return logit == largest ? 1.0 : rung_sample_exp(((double)logit - (double)largest) / temperature);
-}
-
 /* The order of preference: larger logit, then lower id. Total, so every step has one answer. */
 static bool better(const rung_candidate *a, const rung_candidate *b) {
   return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
@@ -142,7 +134,7 @@ static int64_t partition(const order *o, rung_candidate *data, int64_t low, int6
 static double weigh_all(rung_race *r) {
   double total = 0;
   for (int64_t i = 0; i < r->count; i++) {
-    r->left[i].weight = weigh(r->left[i].logit, r->largest);
+    r->left[i].weight = rung_sample_weight(r->left[i].logit, r->largest);
     total += r->left[i].weight;
   }
   return total;
@@ -218,7 +210,7 @@ static rung_status keep_min_p(rung_race *r, rung_error *error) {
      * exponential. */
     const double x = (double)r->left[i].logit - (double)r->largest;
     if (p * (1 - x * (1 - x * (0.5 - x * (1.0 / 6 - x * (1.0 / 24))))) > 1.001) continue;
-    if (weigh(r->left[i].logit, r->largest) >= p) r->left[filled++] = r->left[i];
+    if (rung_sample_weight(r->left[i].logit, r->largest) >= p) r->left[filled++] = r->left[i];
   }
   r->count = filled; /* the largest one's weight is 1, so one is left */
   return RUNG_OK;
@@ -288,12 +280,12 @@ static int32_t draw_row(const rung_race *r, double temperature, double uniform) 
   const float largest = row[rung_sample_greedy(row, count)];
   double total = 0, sum = 0;
   for (int64_t i = 0; i < count; i++)
-    if ((double)row[i] >= r->floor) total += weigh_at(row[i], largest, temperature);
+    if ((double)row[i] >= r->floor) total += rung_sample_weight_at(row[i], largest, temperature);
   const double goal = uniform * total;
   int32_t last = -1;
   for (int64_t i = 0; i < count; i++) {
     if (!((double)row[i] >= r->floor)) continue;
-    const double weight = weigh_at(row[i], largest, temperature);
+    const double weight = rung_sample_weight_at(row[i], largest, temperature);
     sum += weight;
     if (weight > 0) last = (int32_t)i; /* only if uniform * total rounds up to total is it not the next line's */
     if (sum > goal) break;
@@ -307,7 +299,7 @@ int32_t rung_race_draw(rung_race *r, double temperature, double uniform) {
   rung_candidate *data = r->left;
   double total = 0;
   for (int64_t i = 0; i < r->count; i++) {
-    data[i].weight = weigh_at(data[i].logit, r->largest, temperature);
+    data[i].weight = rung_sample_weight_at(data[i].logit, r->largest, temperature);
     total += data[i].weight;
   }
   const double goal = uniform * total;

@@ -145,6 +145,11 @@ rung_status rung_slot_pick(rung_generator *g, int32_t slot, const float *logits,
   return RUNG_OK;
 }
 
+rung_status rung_slot_take(rung_generator *g, int32_t slot, int32_t id) {
+  g->sequence[slot].has_chosen = false;
+  return rung_sampler_take(&g->sequence[slot].sampler, id, g->model->config.vocabulary, &g->error);
+}
+
 rung_status rung_generator_log_probabilities(rung_generator *g, int32_t slot, double *out_chosen,
                                              const rung_log_probability **out_best, int64_t *out_count) {
   RUNG_TRY(rung_slot_check(g, slot));

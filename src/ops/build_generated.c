@@ -1119,6 +1119,14 @@ void rung_top_k(rung_graph *graph, rung_value x, rung_dim k, const rung_top_k_op
   rung_builder_end_all(&builder, 2, out_results);
 }
 
+rung_value rung_sample(rung_graph *graph, rung_value logits, rung_value parameters) {
+  rung_builder builder;
+  rung_builder_begin(&builder, graph, &rung_op_sample);
+  rung_builder_in(&builder, logits);
+  rung_builder_in(&builder, parameters);
+  return rung_builder_end(&builder);
+}
+
 rung_value rung_bind_symbol(rung_graph *graph, rung_value value, const char *symbol, rung_dim bound) {
   rung_builder builder;
   rung_builder_begin(&builder, graph, &rung_op_bind_symbol);

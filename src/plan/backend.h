@@ -27,6 +27,7 @@ typedef struct rung_run {
   const rung_operand *operand; /* one per plan->ref, bases set */
   const int64_t *role;         /* one per plan->role */
   const uint8_t *variant;      /* chosen per step: index from the step's first variant */
+  const uint8_t *left_out;     /* one per step: nobody needs its results, it may be skipped; NULL: all are needed */
   uint8_t *scratch;
   rung_pool *pool;
   int threads;

@@ -260,6 +260,7 @@ rung_status rung_context_copy_outputs(rung_context *c, const rung_resolved *now)
   for (uint32_t i = 0; i < plan->outputs; i++) {
     const rung_bound *b = &c->output[i];
     const uint32_t root = plan->output[i].root;
+    if (!rung_context_wants(c, i)) continue;
     uint8_t *image = c->root[root];
     if (c->far) {
       if (!b->set || b->copy)

@@ -20,6 +20,7 @@ static void drop_program(rung_context *c) {
   rung_host_free(c->host, RUNG_MEMORY_host, c->input, (plan->inputs + 1) * sizeof *c->input);
   rung_host_free(c->host, RUNG_MEMORY_host, c->output, (plan->outputs + 1) * sizeof *c->output);
   c->resolved_memory = NULL;
+  rung_context_drop_wanted(c);
   const rung_device *device = c->template_->device;
   if (device->backend->forget) device->backend->forget(device->self, c->kept_steps);
   c->kept_steps = NULL;
@@ -184,6 +185,7 @@ static rung_status use(rung_context *c, rung_program *program) {
   RUNG_TRY(reserve(&c->scratch, c->host, c->far, RUNG_MEMORY_scratch, plan->scratch_bytes, e));
   if (c->far) RUNG_TRY(reserve(&c->boundary, c->host, NULL, RUNG_MEMORY_load, plan->arena_bytes, e));
   RUNG_TRY(rung_context_make_kept(c));
+  RUNG_TRY(rung_context_make_wanted(c));
   RUNG_TRY(point_roots(c));
   c->root_stamp++;
   c->commit_stamp++;
@@ -457,6 +459,8 @@ static void take_results(rung_context *c, const rung_resolved *now) {
   for (uint32_t i = 0; i < c->program->plan->outputs; i++) {
     rung_tensor *t = &c->result[i];
     const rung_plan_output *out = &c->program->plan->output[i];
+    *t = (rung_tensor){0};
+    if (!rung_context_wants(c, i)) continue;
     *t = (rung_tensor){.type = out->type.type, .rank = out->type.rank, .data = c->root[out->root]};
     if (c->far) t->data = c->output[i].set ? c->output[i].tensor.data : rung_context_boundary(c, out->root);
     for (int a = 0; a < t->rank; a++) t->extent[a] = now->dim[out->type.extent[a].id];
@@ -490,6 +494,10 @@ rung_status rung_context_run(rung_context *c) {
 
 rung_status rung_context_output(rung_context *c, int slot, rung_tensor *out_tensor) {
   RUNG_TRY(rung_context_ready(c));
+  if (out_tensor && slot >= 0 && (uint32_t)slot < c->program->plan->outputs && c->ran &&
+      !c->result[slot].data && rung_tensor_bytes(&c->result[slot]))
+    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output \"%s\" was not wanted",
+                     c->program->plan->output[slot].name);
   if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor ||
       (!c->result[slot].data && rung_tensor_bytes(&c->result[slot])))
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output: there is no output %d, or no run has made it", slot);

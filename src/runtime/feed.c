@@ -46,7 +46,14 @@ static rung_status add(rung_context *c, const char *output, const char *state, b
     return rung_fail(&c->error, RUNG_OUT_OF_MEMORY, "feed: out of memory");
   c->feed = array;
   c->feed[c->feeds++] = feed;
+  c->wanted_changed = true;
   return RUNG_OK;
+}
+
+bool rung_context_feeds_output(const rung_context *c, uint32_t slot) {
+  for (uint32_t i = 0; i < c->feeds; i++)
+    if (c->feed[i].output == slot) return true;
+  return false;
 }
 
 rung_status rung_context_add_feed(rung_context *c, const char *output, const char *state) {
@@ -62,6 +69,7 @@ void rung_context_clear_feeds(rung_context *c) {
   c->feed = NULL;
   c->feeds = 0;
   c->feed_room = 0;
+  c->wanted_changed = true;
 }
 
 int rung_context_feeds(const rung_context *c) { return c ? (int)c->feeds : 0; }

@@ -283,6 +283,7 @@ rung_status rung_run_steps(rung_context *c, rung_resolved *now) {
                      .scratch = c->scratch.base,
                      .pool = c->template_->device->pool,
                      .threads = c->threads,
+                     .left_out = rung_context_left_out(c),
                      .random = c->random,
                      .cancel = &c->cancel,
                      .on_step = c->on_step ? forward_step : NULL,

@@ -130,7 +130,10 @@ struct rung_context {
   void *resolved_memory;
   size_t resolved_bytes;
   rung_bound *input, *output;
-  rung_tensor *result;              /* of the last run, by output */
+  rung_tensor *result; /* of the last run, by output */
+  uint8_t *unwanted;   /* wanted.c: first a byte for each output */
+  size_t unwanted_bytes;
+  bool wanted_changed, leaves_out;
   int64_t extent[RUNG_MAX_SYMBOLS]; /* set by the caller, RUNG_UNBOUND otherwise */
   rung_kept *kept; /* what the run going on has put aside of dense states; room for each keep step of the plan */
   uint32_t kept_count, kept_room;
@@ -207,6 +210,13 @@ void rung_context_put_back(rung_context *context);
 /* Feeds (feed.c): those of whole outputs behind a run, and all of them for a clone. */
 rung_status rung_context_feed_whole(rung_context *context);
 rung_status rung_context_copy_feeds(rung_context *to, const rung_context *from);
+bool rung_context_feeds_output(const rung_context *context, uint32_t slot);
+/* Outputs that are asked for (wanted.c): by the caller or by a feed. And the steps that are not taken, a byte each; NULL:
+ * all are. */
+rung_status rung_context_make_wanted(rung_context *context);
+void rung_context_drop_wanted(rung_context *context);
+bool rung_context_wants(const rung_context *context, uint32_t slot);
+const uint8_t *rung_context_left_out(rung_context *context);
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
 /* Commits what a binding needs; over the budget: a refusal, and the memory of the binding before (commit.c). */

@@ -59,6 +59,7 @@ static rung_status scenario(rung_host *host, const char *path, rung_source_mode 
   options.sequences = 2;
   options.context = 96;
   options.chunk = 5;
+  options.choose = mode == RUNG_SOURCE_COPY ? RUNG_CHOOSE_DEVICE : RUNG_CHOOSE_HOST;
   RUNG_TRY(rung_generator_create(o->model, &options, error, &o->generator));
   return generate(o, error, ids, count);
 }

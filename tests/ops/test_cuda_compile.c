@@ -49,6 +49,9 @@ static void test_units(void) {
     compile_with(chip, "move", "");
     compile_with(chip, "product", "");
     compile_with(chip, "reduce", "");
+    compile_with(chip, "sample", "");
+    compile_with(chip, "random", "");
+    compile_with(chip, "whole", "");
     compile_with(chip, "kv", "");
     compile_with(chip, "kv",
                  "#define DIMS 4\n#define HALF 1\n#define MAGNITUDE 1.0f\n__constant__ double turns[2] = {1, 2};\n");

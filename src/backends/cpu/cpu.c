@@ -255,6 +255,7 @@ static rung_status run_steps(const image *im, rung_run *run, uint32_t first, uin
     const rung_step *step = &run->plan->step[i];
     const uint32_t variant = step->variant + run->variant[i];
     int tasks;
+    if (RUNG_UNLIKELY(run->left_out && run->left_out[i])) continue;
     if (RUNG_UNLIKELY(run->on_step != NULL))
       RUNG_TRY(run_step_traced(im, run, i, variant));
     else

@@ -8,6 +8,7 @@
 extern const rung_cuda_family rung_cuda_family_move;
 extern const rung_cuda_family rung_cuda_family_kv;
 extern const rung_cuda_family rung_cuda_family_reduce;
+extern const rung_cuda_family rung_cuda_family_sample;
 extern const rung_cuda_family rung_cuda_family_matmul;
 
 #endif

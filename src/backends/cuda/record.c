@@ -64,12 +64,13 @@ static bool note_views(rung_cuda_record *r, const rung_run *run) {
   return true;
 }
 
-/* dims, operands, variants: sizes of the three. */
+/* dims, operands, variants, and which steps are left out: sizes of the four. */
 typedef struct parts {
-  size_t dims, operands, variants;
+  size_t dims, operands, variants, left_out;
 } parts;
-static parts parts_of(const rung_cuda_record *r, const rung_plan *plan) {
-  return (parts){plan->dims->count * sizeof(int64_t), r->refs * sizeof(rung_operand), r->steps};
+static parts parts_of(const rung_cuda_record *r, const rung_run *run) {
+  return (parts){run->plan->dims->count * sizeof(int64_t), r->refs * sizeof(rung_operand), r->steps,
+                 run->left_out ? r->steps : 0};
 }
 
 void rung_cuda_record_keep(rung_cuda_record *r, const rung_run *run, uint32_t first, uint32_t count) {
@@ -77,24 +78,29 @@ void rung_cuda_record_keep(rung_cuda_record *r, const rung_run *run, uint32_t fi
   find_refs(r, run->plan, first, count);
   r->first = first;
   r->steps = count;
-  const parts p = parts_of(r, run->plan);
+  const parts p = parts_of(r, run);
   void *seen = r->seen;
-  if (!rung_host_grow(r->list.host, &seen, &r->seen_room, p.dims + p.operands + p.variants, 1)) return;
+  if (!rung_host_grow(r->list.host, &seen, &r->seen_room, p.dims + p.operands + p.variants + p.left_out, 1)) return;
   r->seen = seen;
   if (!note_views(r, run)) return;
   memcpy(r->seen, run->dim, p.dims);
   memcpy(r->seen + p.dims, run->operand + r->ref, p.operands);
   memcpy(r->seen + p.dims + p.operands, run->variant + first, p.variants);
+  if (p.left_out) memcpy(r->seen + p.dims + p.operands + p.variants, run->left_out + first, p.left_out);
+  r->leaves_out = run->left_out != NULL;
   r->scratch = run->scratch;
   r->operand = run->operand;
 }
 
 bool rung_cuda_record_holds(const rung_cuda_record *r, const rung_run *run, uint32_t first, uint32_t count) {
-  if (!r->operand || r->operand != run->operand || r->first != first || r->steps != count || r->scratch != run->scratch)
+  if (!r->operand || r->operand != run->operand || r->first != first || r->steps != count ||
+      r->scratch != run->scratch || r->leaves_out != (run->left_out != NULL))
     return false;
-  const parts p = parts_of(r, run->plan);
+  const parts p = parts_of(r, run);
   if (memcmp(r->seen, run->dim, p.dims) != 0 || memcmp(r->seen + p.dims, run->operand + r->ref, p.operands) != 0 ||
       memcmp(r->seen + p.dims + p.operands, run->variant + first, p.variants) != 0)
+    return false;
+  if (p.left_out && memcmp(r->seen + p.dims + p.operands + p.variants, run->left_out + first, p.left_out) != 0)
     return false;
   for (size_t i = 0; i < r->views; i++)
     if (memcmp(r->view[i].at, &r->view[i].was, sizeof r->view[i].was) != 0) return false;

@@ -158,6 +158,13 @@ static bool is_one_row(const running *r, uint32_t index) {
   return one && one->kernel->applies(one, r->run, index);
 }
 
+/* A step that no other kernel does, and whose kernel does no other step. */
+static bool is_alone(const running *r, const rung_cuda_prepared *p, uint32_t index) {
+  const rung_plan *plan = r->run->plan;
+  const uint32_t variant = plan->step[index].variant + r->run->variant[index];
+  return &p->kernel->row == plan->variant[variant].kernel && !p->absorbed && !p->one && !p->ahead && !p->before;
+}
+
 static rung_status run_step(const running *r, uint32_t index, const rung_cuda_prepared *prepared) {
   const rung_step *step = &r->run->plan->step[index];
   if (prepared->ahead) {
@@ -254,6 +261,7 @@ static rung_status make_list(const running *r, uint32_t first, uint32_t count) {
   for (uint32_t i = first; i < first + count; i++) {
     RUNG_TRY(cancelled(r->run));
     const rung_cuda_prepared *prepared = prepared_at(r, i);
+    if (r->run->left_out && r->run->left_out[i] && is_alone(r, prepared, i)) continue;
     RUNG_TRY(r->run->on_step ? trace_step(r, i, prepared) : run_step(r, i, prepared));
   }
   return RUNG_OK;

@@ -60,6 +60,7 @@ typedef struct rung_cuda_record {
   size_t bounds, bound_room;
   uint32_t tables; /* bits: block tables that have to be there */
   bool lost;       /* something that it depends on could not be noted */
+  bool leaves_out; /* the run said which steps nobody needs */
   uint64_t used;
 } rung_cuda_record;
 

@@ -124,6 +124,7 @@ static rung_status ref_steps(void *self, void *image, rung_run *run, uint32_t fi
     const rung_step *step = &run->plan->step[s];
     if (atomic_load_explicit(run->cancel, memory_order_relaxed))
       return rung_fail(run->error, RUNG_CANCELLED, "cancelled before step %u", s);
+    if (run->left_out && run->left_out[s]) continue;
     const rung_args args = {.in = run->operand + step->in,
                             .out = run->operand + step->out,
                             .n_in = step->n_in,
