@@ -231,13 +231,27 @@ static bool needs_host(const rung_context *c) {
   return c->on_step || rung_context_feeds_whole(c);
 }
 
+/* As far as is known: what is under way is taken to end well, what could not be launched has not. */
+static bool is_lost(const rung_flights *f, const rung_flight *x) {
+  if (x->in_state && f->broken) return true;
+  if (x->fed && f->next == x->ticket && !f->fed_well) return true;
+  for (uint64_t t = f->next; t < x->ticket; t++) {
+    const rung_flight *y = rung_flight_of(f, t);
+    if (y->status && ((x->in_state && y->in_state) || (x->fed && t + 1 == x->ticket))) return true;
+  }
+  return false;
+}
+
 static void begin_far(rung_flights *f, rung_flight *x) {
   const bool at_once = needs_host(f->main);
   rung_mutex_lock(&f->lock);
   if (at_once) end_until(f, x->ticket - 1);
-  const bool lost = (f->broken && x->in_state) || (x->fed && !f->fed_well);
+  const bool lost = is_lost(f, x);
   rung_mutex_unlock(&f->lock);
-  if (!lost) launch(f, x);
+  if (lost)
+    x->status = RUNG_CANCELLED; /* said when it ends */
+  else
+    launch(f, x);
   rung_mutex_lock(&f->lock);
   x->stage = RUNG_FLIGHT_PENDING;
   if (at_once) end_next(f);
@@ -270,6 +284,18 @@ static void go(rung_context *c, rung_flight *x) {
   if (!c->far) begin_here(f, x);
 }
 
+/* Once the caller knows that a run has failed, what it was to feed is not bound; before, runs that go on with it are taken
+ * and end at their tickets. */
+static void forget_lost_feeds(rung_context *c) {
+  rung_flights *f = c->flights;
+  rung_mutex_lock(&f->lock);
+  if (c->newest == c) f->fed_well = c->ran;
+  const bool lost = c->newest && c->newest != c && !c->newest->ran &&
+                    rung_flight_of(f, last_ticket(f))->stage == RUNG_FLIGHT_WAITED;
+  rung_mutex_unlock(&f->lock);
+  if (lost) rung_context_unfeed_inputs(c);
+}
+
 rung_status rung_context_submit(rung_context *c, uint64_t *out_ticket) {
   RUNG_TRY(rung_context_ready(c));
   if (!out_ticket) return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "submit: out_ticket is required");
@@ -278,10 +304,7 @@ rung_status rung_context_submit(rung_context *c, uint64_t *out_ticket) {
   rung_flights *f = c->flights;
   RUNG_TRY(check_limit(c));
   settle_shifts(c);
-  if (!is_pending(c)) {
-    if (c->newest && c->newest != c && !c->newest->ran) rung_context_unfeed_inputs(c);
-    f->fed_well = true;
-  }
+  forget_lost_feeds(c);
   rung_flight *x = rung_flight_of(f, atomic_load(&c->next_ticket));
   if (c->shown == &x->run) c->shown = NULL;
   if (c->newest == &x->run) c->newest = NULL;

@@ -472,11 +472,12 @@ static rung_status scenario(int device, test_fault *fault) {
   world w;
   model = (kv_model){.random = 3};
   rung_status s = submit_try(&w, kv_text, device, &(world_options){.state = &so, .in_flight = 3});
-  if (!s) rung_host_set_fault(w.host, test_fault_hit, fault);
   uint64_t ticket[3] = {0};
   for (int i = 0; !s && i < 3; i++) {
-    if (!kv_bind(&w, &model, part[i], 2)) s = RUNG_OUT_OF_MEMORY;
-    if (!s) s = rung_context_submit(w.context, &ticket[i]);
+    CHECK(kv_bind(&w, &model, part[i], 2));
+    rung_host_set_fault(w.host, test_fault_hit, fault);
+    s = rung_context_submit(w.context, &ticket[i]);
+    if (s || i < 2) rung_host_set_fault(w.host, NULL, NULL);
     if (!s) kv_grown(&model, part[i], 2);
   }
   for (int i = 0; i < 3; i++) {
@@ -485,7 +486,7 @@ static rung_status scenario(int device, test_fault *fault) {
   }
   if (!s) kv_check_attention(&w, &model, part[2], 2);
   if (w.host) rung_host_set_fault(w.host, NULL, NULL);
-  if (w.state) { /* what failed can be done again, from where the state is */
+  if (w.context) { /* what failed can be done again, from where the state is */
     for (int32_t q = 0; q < KV_SLOTS; q++) model.length[q] = rung_state_length(w.state, q);
     CHECK(kv_bind(&w, &model, part[2], 2));
     CHECK_OK(rung_context_submit(w.context, &ticket[0]));
