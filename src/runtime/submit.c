@@ -290,8 +290,8 @@ static void forget_lost_feeds(rung_context *c) {
   rung_flights *f = c->flights;
   rung_mutex_lock(&f->lock);
   if (c->newest == c) f->fed_well = c->ran;
-  const bool lost = c->newest && c->newest != c && !c->newest->ran &&
-                    rung_flight_of(f, last_ticket(f))->stage == RUNG_FLIGHT_WAITED;
+  const bool lost =
+      c->newest && c->newest != c && rung_flight_of(f, last_ticket(f))->stage == RUNG_FLIGHT_WAITED && !c->newest->ran;
   rung_mutex_unlock(&f->lock);
   if (lost) rung_context_unfeed_inputs(c);
 }
