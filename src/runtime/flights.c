@@ -311,8 +311,7 @@ rung_status rung_flight_read_later(rung_flights *f, rung_flight *x) {
     if (own) r->far->read_later(r->far->self, to, r->root[plan->output[i].root], own);
     to += room_of(own);
   }
-  r->far->mark_set(r->far->self, x->mark);
-  return RUNG_OK;
+  return r->far->mark_set(r->far->self, x->mark, &r->error);
 }
 
 rung_status rung_flight_read(rung_flight *x) {
