@@ -12,7 +12,8 @@ cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRUNG_SHARED=OFF
   > "$out/build.log" 2>&1 &&
   cmake --build "$build" -j "$(nproc)" --target rung_tool test_cuda_compile test_cuda_ops test_cuda_model \
     test_cuda_tune test_cuda_captured test_cuda_fake test_cuda_failing test_cuda_ladder test_cuda_leaks test_cuda_memory \
-    test_cuda_bits test_cuda_rows test_cuda_choose >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
+    test_cuda_bits test_cuda_rows test_cuda_choose \
+    test_submit test_submit_failures test_submit_around >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
 failed=0
 case "${1:-}" in
   test)

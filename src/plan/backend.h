@@ -39,6 +39,7 @@ typedef struct rung_run {
   rung_error *error;
 } rung_run;
 
+enum { RUNG_NOTE = 64 };
 typedef struct rung_backend {
   const char *name;
   rung_status (*open)(rung_host *host, rung_error *error, void **out_self);
@@ -65,6 +66,11 @@ typedef struct rung_backend {
   rung_status (*settle)(void *self, void *kept, rung_error *error);
   /* Fills all of them; NULL: a device that counts nothing. From any thread. */
   void (*counters)(void *self, rung_device_counters *out);
+  /* The same for runs that nobody waits for yet, on devices whose memory has marks (base/far.h): queues behind the run's
+   * steps that what `settle` looks at is written to `note` (RUNG_NOTE bytes, pinned) and cleared for the next run; and
+   * reads it once it is there. NULL where `settle` is. */
+  void (*settle_later)(void *self, void *kept, void *note);
+  rung_status (*settle_note)(void *self, const void *note, rung_error *error);
   const rung_tuning *tuning; /* NULL: no kernel has candidates */
 } rung_backend;
 

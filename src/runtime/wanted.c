@@ -19,6 +19,13 @@ void rung_context_drop_wanted(rung_context *c) {
   c->leaves_out = false;
 }
 
+void rung_context_copy_wanted(rung_context *to, const rung_context *from) {
+  const size_t bytes = from->program->plan->outputs;
+  /* A feed of main's may have come or gone. */
+  to->wanted_changed |= from->wanted_changed || memcmp(to->unwanted, from->unwanted, bytes) != 0;
+  memcpy(to->unwanted, from->unwanted, bytes);
+}
+
 rung_status rung_context_want_output(rung_context *c, int slot, bool wanted) {
   RUNG_TRY(rung_context_ready(c));
   if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs)
@@ -30,7 +37,7 @@ rung_status rung_context_want_output(rung_context *c, int slot, bool wanted) {
 }
 
 bool rung_context_wants(const rung_context *c, uint32_t slot) {
-  return !c->unwanted[slot] || rung_context_feeds_output(c, slot);
+  return !c->unwanted[slot] || rung_context_feeds_output(c->main, slot);
 }
 
 /* Nothing but results is written, and none of them is asked for. */

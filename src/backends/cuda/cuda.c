@@ -388,4 +388,6 @@ const rung_backend rung_backend_cuda = {.name = "cuda",
                                         .forget = rung_cuda_forget,
                                         .settle = rung_cuda_settle,
                                         .counters = cuda_counters,
+                                        .settle_later = rung_cuda_settle_later,
+                                        .settle_note = rung_cuda_settle_note,
                                         .tuning = &rung_cuda_tuning};

@@ -97,19 +97,51 @@ void rung_cuda_forget(void *self_, void *kept_) {
   rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
 }
 
+/* Queues the copy to where the host looks. */
+static void fetch_refusal(kept *k, void *to) {
+  rung_cuda *self = k->device;
+  rung_cuda_ok(self, self->driver.to_host(to, k->words->refusal_there, sizeof(rung_cuda_refusal), self->stream),
+               "reading refusals");
+}
+
+static rung_status refused(const rung_cuda_refusal *note, rung_error *error) {
+  const rung_cuda_refusal r = *note;
+  if (!r.set) return RUNG_OK;
+  if (r.kind == RUNG_CUDA_REFUSES_INDEX)
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "an index is %lld, outside an extent of %lld", (long long)r.value,
+                     (long long)r.limit);
+  return rung_fail(error, RUNG_OUT_OF_RANGE, "ragged rows: position or slot %lld, the state has room for %lld",
+                   (long long)r.value, (long long)r.limit);
+}
+
 rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
   rung_cuda *self = self_;
   kept *k = kept_;
   RUNG_TRY(self->far.check(self, error));
   if (k) rung_cuda_times_take(self, &k->times);
   if (!k || !k->words || !k->words->refusal->set) return RUNG_OK;
-  const rung_cuda_refusal r = *k->words->refusal;
+  const rung_status status = refused(k->words->refusal, error);
+  rung_far_zero(&self->far, (void *)(uintptr_t)k->words->refusal_there, sizeof *k->words->refusal);
   *k->words->refusal = (rung_cuda_refusal){0};
-  if (r.kind == RUNG_CUDA_REFUSES_INDEX)
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "an index is %lld, outside an extent of %lld", (long long)r.value,
-                     (long long)r.limit);
-  return rung_fail(error, RUNG_OUT_OF_RANGE, "ragged rows: position or slot %lld, the state has room for %lld",
-                   (long long)r.value, (long long)r.limit);
+  return status;
+}
+
+/* Graphs have the address of the one refusal in them, so each run's is taken from there before the next one's steps. */
+void rung_cuda_settle_later(void *self_, void *kept_, void *note) {
+  rung_cuda *self = self_;
+  kept *k = kept_;
+  void *before;
+  if (!k || !k->words) return;
+  _Static_assert(sizeof(rung_cuda_refusal) <= RUNG_NOTE, "a refusal fits a note");
+  rung_cuda_enter(self, &before);
+  fetch_refusal(k, note);
+  rung_cuda_ok(self, self->driver.fill(k->words->refusal_there, 0, sizeof(rung_cuda_refusal), self->stream), "filling");
+  rung_cuda_leave(self, before);
+}
+
+rung_status rung_cuda_settle_note(void *self, const void *note, rung_error *error) {
+  (void)self;
+  return refused(note, error);
 }
 
 /* Block tables are copied once a run. */
@@ -267,8 +299,24 @@ static rung_status make_list(const running *r, uint32_t first, uint32_t count) {
   return RUNG_OK;
 }
 
+static rung_status launch_steps(const running *r, uint32_t first, uint32_t count) {
+  kept *k = r->kept;
+  if (find_record(k, r->run, first, count)) {
+    RUNG_TRY(cancelled(r->run));
+    for (int i = 0; i < RUNG_CUDA_TABLES; i++)
+      if (k->now->tables & (1u << i)) send_table(k, &k->table[i]);
+  } else {
+    rung_cuda_record_begin(k->now);
+    RUNG_TRY(make_list(r, first, count));
+    if (!r->run->on_step) rung_cuda_record_keep(k->now, r->run, first, count);
+  }
+  flush(k, false);
+  return RUNG_OK;
+}
+
 rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t first, uint32_t count) {
   running r = {.self = self_, .image = image_, .run = run};
+  void *before;
   if (!*run->kept) {
     kept *made = NULL;
     const rung_status status = make_kept(r.self, run->error, &made);
@@ -277,17 +325,11 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
   }
   kept *k = r.kept = *run->kept;
   k->serial++;
-  if (find_record(k, run, first, count)) {
-    RUNG_TRY(cancelled(run));
-    for (int i = 0; i < RUNG_CUDA_TABLES; i++)
-      if (k->now->tables & (1u << i)) send_table(k, &k->table[i]);
-  } else {
-    rung_cuda_record_begin(k->now);
-    RUNG_TRY(make_list(&r, first, count));
-    if (!run->on_step) rung_cuda_record_keep(k->now, run, first, count);
-  }
-  flush(k, false);
-  return RUNG_OK;
+  const rung_status status = launch_steps(&r, first, count);
+  rung_cuda_enter(r.self, &before);
+  fetch_refusal(k, k->words->refusal);
+  rung_cuda_leave(r.self, before);
+  return status;
 }
 
 /* Nothing of a context is there: its addresses are 0, as those of operands are of no meaning. */

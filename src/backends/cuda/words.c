@@ -10,6 +10,7 @@ enum { COUNTER_BYTES = RUNG_CUDA_COUNTERS * sizeof(uint32_t) };
 
 static void destroy(rung_cuda *self, rung_cuda_words *w) {
   if (w->refusal) self->driver.host_free(w->refusal);
+  rung_cuda_give_back(self, w->refusal_there, sizeof *w->refusal);
   rung_cuda_give_back(self, w->counters, COUNTER_BYTES);
   for (int i = 0; i < RUNG_CUDA_TABLES; i++) rung_cuda_give_back(self, w->table[i].there, w->table[i].bytes);
   rung_host_free(self->host, RUNG_MEMORY_host, w, sizeof *w);
@@ -19,13 +20,13 @@ static rung_status make(rung_cuda *self, rung_error *error, rung_cuda_words **ou
   rung_cuda_words *w = rung_host_array(self->host, 1, sizeof *w);
   if (!w) return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: out of memory");
   void *pinned = NULL;
-  int result = self->driver.host_alloc(&pinned, sizeof *w->refusal, RUNG_CU_HOST_MAPPED);
+  const int result = self->driver.host_alloc(&pinned, sizeof *w->refusal, 0);
   w->refusal = pinned;
-  if (!result) result = self->driver.host_address(&w->refusal_there, pinned, 0);
   rung_status status = RUNG_OK;
   if (result)
     status = rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result));
-  else if (!(w->counters = rung_cuda_take(self, COUNTER_BYTES)))
+  else if (!(w->counters = rung_cuda_take(self, COUNTER_BYTES)) ||
+           !(w->refusal_there = rung_cuda_take(self, sizeof *w->refusal)))
     status = rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
   if (status)
     destroy(self, w);
@@ -43,6 +44,7 @@ rung_status rung_cuda_words_take(rung_cuda *self, rung_error *error, rung_cuda_w
     self->words = w->next;
     /* A run that failed may have left them anyhow. */
     rung_cuda_ok(self, self->driver.fill(w->counters, 0, COUNTER_BYTES, self->stream), "filling");
+    rung_cuda_ok(self, self->driver.fill(w->refusal_there, 0, sizeof *w->refusal, self->stream), "filling");
   } else {
     status = make(self, error, &w);
   }
