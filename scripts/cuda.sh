@@ -11,11 +11,11 @@ export RUNG_CUDA_CACHE="${RUNG_CUDA_CACHE:-$build/kernels}"
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRUNG_SHARED=OFF -DRUNG_EXAMPLES=OFF -DRUNG_INSTALL=OFF \
   > "$out/build.log" 2>&1 &&
   cmake --build "$build" -j "$(nproc)" --target rung_tool test_cuda_compile test_cuda_ops test_cuda_model \
-    test_cuda_tune test_cuda_fake test_cuda_failing test_cuda_ladder test_cuda_leaks test_cuda_memory >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
+    test_cuda_tune test_cuda_cut test_cuda_fake test_cuda_failing test_cuda_ladder test_cuda_leaks test_cuda_memory >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
 failed=0
 case "${1:-}" in
   test)
-    for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_tune ops/test_cuda_ops \
+    for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_cut models/test_cuda_tune ops/test_cuda_ops \
       device/test_cuda_fake device/test_cuda_failing device/test_cuda_ladder device/test_cuda_memory \
       device/test_cuda_leaks; do
       log=$out/$(basename $test).log
