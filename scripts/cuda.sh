@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The CUDA device on a machine that has a GPU, a C compiler, CMake, and Python with numpy: cuda.sh test | bench | tune [FOLDER]
+# The CUDA device on a machine that has a GPU, a C compiler, CMake, and Python with numpy: cuda.sh test | sanitize | bench | tune [FOLDER]
 # Builds in build/cuda; the report is printed, logs and models lie in FOLDER (build/cuda/report).
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -11,19 +11,38 @@ export RUNG_CUDA_CACHE="${RUNG_CUDA_CACHE:-$build/kernels}"
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRUNG_SHARED=OFF -DRUNG_EXAMPLES=OFF -DRUNG_INSTALL=OFF \
   > "$out/build.log" 2>&1 &&
   cmake --build "$build" -j "$(nproc)" --target rung_tool test_cuda_compile test_cuda_ops test_cuda_model \
-    test_cuda_tune test_cuda_cut test_cuda_fake test_cuda_failing test_cuda_ladder test_cuda_leaks test_cuda_memory >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
+    test_cuda_tune test_cuda_cut test_cuda_fake test_cuda_failing test_cuda_ladder test_cuda_leaks test_cuda_memory \
+    test_cuda_numbers >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
 failed=0
 case "${1:-}" in
   test)
     for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_cut models/test_cuda_tune ops/test_cuda_ops \
       device/test_cuda_fake device/test_cuda_failing device/test_cuda_ladder device/test_cuda_memory \
-      device/test_cuda_leaks; do
+      device/test_cuda_leaks device/test_cuda_numbers; do
       log=$out/$(basename $test).log
       timeout 180 "$build/tests/$test" > "$log" 2>&1
       code=$?
       [ $code -eq 0 ] || [ $code -eq 77 ] || failed=1
       echo "$test: exit $code"
       tail -"$([ "${test%%/*}" = device ] && echo 12 || echo 3)" "$log"
+    done
+    ;;
+  sanitize) # out of bounds on every kernel of the op table, then races and barriers on those with shared memory
+    check() {
+      tool=$1 limit=$2 test=$3 log=$out/$1-$(basename "$3").log
+      RUNG_CUDA_ONCE=1 RUNG_GRAPHS=3 RUNG_SLOW=1 timeout "$limit" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+        "$build/tests/$test" > "$log" 2>&1
+      code=$?
+      [ $code -eq 0 ] || failed=1
+      echo "$tool $test${RUNG_CUDA_OP:+, $RUNG_CUDA_OP}: exit $code"
+      grep -E "ERROR SUMMARY|RACECHECK SUMMARY|checks$|cases with" "$log" || tail -5 "$log"
+    }
+    check memcheck 150 ops/test_cuda_ops
+    check memcheck 60 device/test_cuda_numbers
+    for op in matmul softmax rms_norm; do
+      export RUNG_CUDA_OP=$op
+      check racecheck 20 ops/test_cuda_ops
+      check synccheck 10 ops/test_cuda_ops
     done
     ;;
   bench)
@@ -49,7 +68,7 @@ case "${1:-}" in
     done
     ;;
   *)
-    echo "usage: cuda.sh test | bench | tune [FOLDER]"
+    echo "usage: cuda.sh test | sanitize | bench | tune [FOLDER]"
     exit 2
     ;;
 esac
