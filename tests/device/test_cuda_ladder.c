@@ -227,7 +227,7 @@ static void test_sizes(void) {
   if (both) {
     CHECK_OK(rung_ladder_warm(s.ladder, NULL, 0, &s.error));
     const rung_device_counters warm = counters(&s);
-    CHECK(warm.compiles > 0 && warm.captures == 0);
+    CHECK(warm.compiles > 0);
     rung_device_counters before = warm;
     for (int pass = 0; pass < 5; pass++) {
       shuffled(size, &random);
