@@ -82,6 +82,12 @@ foreach(label unit ops golden cts formats models cli device)
   endforeach()
 endforeach()
 
+# The op table on the CUDA device without a GPU: every step on the host, through memory of the false driver.
+add_dependencies(test_cuda_ops fake_cuda)
+add_test(NAME test_cuda_ops_host COMMAND test_cuda_ops)
+set_tests_properties(test_cuda_ops_host PROPERTIES LABELS device TIMEOUT 1200 ENVIRONMENT
+  "RUNG_CUDA_DRIVER=$<TARGET_FILE:fake_cuda>;RUNG_NVRTC=$<TARGET_FILE:fake_cuda>;RUNG_CUBLASLT=0;RUNG_CUDA_KERNELS=0;RUNG_GRAPHS=10;ASAN_OPTIONS=allocator_may_return_null=1")
+
 # A program for scripts/onnx_cases.py, which feeds it the onnx package's operator cases.
 rung_test_executable(onnx_cases onnx "tests/onnx/onnx_cases.c")
 

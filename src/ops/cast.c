@@ -59,6 +59,11 @@ static rung_status reference(const rung_args *args) {
   const rung_type from = (rung_type)x->type, to = (rung_type)y->type;
   const bool wide = is_whole(from) || from == RUNG_TYPE_BOOL;
   rung_walk w;
+  if (from == to && rung_type_is_block(from)) { /* they only change their place */
+    const rung_units units[2] = {rung_units_of(y), rung_units_of(x)};
+    rung_units_copy(&units[0], &units[1]);
+    return RUNG_OK;
+  }
   for (rung_walk_begin(&w, y->rank, y->extent, 2, operand); w.live; rung_walk_next(&w)) {
     if (wide) {
       const int64_t v = rung_load_i64(x, w.offset[1]);

@@ -506,6 +506,14 @@ EXPORT int cuEventRecord(void *event, void *stream) {
   if (!find(event, EVENT) || !find(stream, STREAM)) FAIL(INVALID);
   LEAVE();
 }
+EXPORT int cuEventSynchronize(void *event) {
+  ENTER_IN_CONTEXT();
+  if (!find(event, EVENT)) FAIL(INVALID);
+  const int64_t before = state.wrongs;
+  work_all();
+  if (state.wrongs != before) FAIL(FAULT);
+  LEAVE();
+}
 EXPORT int cuEventElapsedTime(float *milliseconds, void *first, void *last) {
   ENTER_IN_CONTEXT();
   if (!find(first, EVENT) || !find(last, EVENT)) FAIL(INVALID);
