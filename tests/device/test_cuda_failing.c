@@ -80,7 +80,7 @@ static int64_t whole_round(rung_quant quant) {
 /* How many rounds failed. */
 static int fail_calls(int64_t calls, int64_t stride, bool from, int with, rung_quant quant) {
   int failed = 0, off = 0;
-  for (int64_t n = 1; n <= calls && off < 5; n += n < 120 ? 1 : stride) {
+  for (int64_t n = 1; n <= calls && off < 5; n += n < 80 ? 1 : stride) {
     rung_host *host = NULL;
     rung_error error = {RUNG_OK, ""};
     if (rung_host_create(NULL, &error, &host)) return -1;
@@ -101,7 +101,7 @@ static int fail_calls(int64_t calls, int64_t stride, bool from, int with, rung_q
 }
 
 static void check_calls(rung_quant quant) {
-  const int64_t calls = whole_round(quant), stride = calls / (test_slow() ? 40 : 120) + 1;
+  const int64_t calls = whole_round(quant), stride = calls / (test_slow() ? 40 : 60) + 1;
   int64_t wave = whole_round(quant);
   CHECK_EQ_I64(wave, calls);
   /* Most calls matter: those that may fail without harm are captures, hints and giving back. */
