@@ -305,12 +305,6 @@ EXPORT int cuMemFreeHost(void *p) {
   drop(t);
   LEAVE();
 }
-EXPORT int cuMemHostGetDevicePointer_v2(uint64_t *address, void *p, unsigned flags) {
-  ENTER_IN_CONTEXT();
-  if (flags || !is_pinned(p, 1)) FAIL(wrong("the address of what is no pinned memory"));
-  *address = address_of(p);
-  LEAVE();
-}
 EXPORT int cuMemGetAllocationGranularity(size_t *bytes, const rung_cu_page_kind *kind_, int option) {
   ENTER();
   if (kind_->type != 1 || kind_->location != 1 || option) FAIL(wrong("pages of another kind"));

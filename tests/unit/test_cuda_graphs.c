@@ -152,17 +152,17 @@ static int fake_host_free(void *p) {
   free(p);
   return 0;
 }
-static int fake_host_address(uint64_t *address, void *p, unsigned flags) {
-  (void)flags;
-  *address = (uint64_t)(uintptr_t)p;
-  return 0;
-}
 static int fake_alloc(uint64_t *address, size_t bytes) {
-  *address = (uint64_t)(uintptr_t)malloc(bytes);
+  *address = (uint64_t)(uintptr_t)calloc(1, bytes);
   return *address ? 0 : RUNG_CU_OUT_OF_MEMORY;
 }
 static int fake_fill(uint64_t to, unsigned char value, size_t bytes, void *stream) {
   (void)to, (void)value, (void)bytes, (void)stream;
+  return 0;
+}
+static int fake_to_host(void *to, uint64_t from, size_t bytes, void *stream) {
+  (void)stream;
+  memcpy(to, (const void *)(uintptr_t)from, bytes);
   return 0;
 }
 static int fake_free(uint64_t address) {
@@ -241,7 +241,7 @@ static void open_world(world *w) {
                                     .free = fake_free,
                                     .host_alloc = fake_host_alloc,
                                     .host_free = fake_host_free,
-                                    .host_address = fake_host_address,
+                                    .to_host = fake_to_host,
                                     .stream_wait = fake_stream,
                                     .capture_begin = fake_begin,
                                     .capture_end = fake_end,

@@ -22,7 +22,7 @@ typedef struct rung_cuda_refusal {
 enum { RUNG_CUDA_REFUSES_INDEX = 1, RUNG_CUDA_REFUSES_ROWS = 2 };
 
 /* words.c: what a context has on the device beside its arena. */
-enum { RUNG_CUDA_TABLES = 8, RUNG_CUDA_COUNTERS = 1024 };
+enum { RUNG_CUDA_TABLES = 8, RUNG_CUDA_COUNTERS = 1016 };
 typedef struct rung_cuda_words {
   struct rung_cuda_words *next;
   rung_cuda_refusal *refusal; /* pinned */

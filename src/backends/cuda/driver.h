@@ -60,7 +60,6 @@ enum {
   RUNG_CU_OUT_OF_MEMORY = 2,
   RUNG_CU_UNKNOWN = 999,
   RUNG_CU_PROGRAMMATIC = 6, /* launch attribute */
-  RUNG_CU_HOST_MAPPED = 2,  /* of cuMemHostAlloc */
   RUNG_CU_NO_TIMES = 2,     /* of cuEventCreate */
   RUNG_CU_CAPTURE_THREAD = 1,
   RUNG_CU_SHARED_BYTES = 8, /* function attribute: dynamic shared memory */

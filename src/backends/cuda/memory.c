@@ -274,7 +274,7 @@ rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error) {
   const rung_cu_page_kind kind = page_kind(self);
   int result = self->driver.page_size(&self->page, &kind, 0);
   void *ring = NULL;
-  if (!result) result = self->driver.host_alloc(&ring, RUNG_CUDA_RING, RUNG_CU_HOST_MAPPED);
+  if (!result) result = self->driver.host_alloc(&ring, RUNG_CUDA_RING, 0);
   self->ring = ring;
   if (result) return rung_fail(error, RUNG_SYSTEM, "cuda: pinned memory and pages: %s", rung_cuda_text(self, result));
   self->far = (rung_far){.self = self,

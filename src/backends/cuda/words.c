@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-enum { COUNTER_BYTES = RUNG_CUDA_COUNTERS * sizeof(uint32_t) };
+/* Counters, and behind them the refusal. */
+enum { COUNTER_BYTES = RUNG_CUDA_COUNTERS * sizeof(uint32_t), WORD_BYTES = 4096 };
 
 static void destroy(rung_cuda *self, rung_cuda_words *w) {
   if (w->refusal) self->driver.host_free(w->refusal);
-  rung_cuda_give_back(self, w->refusal_there, sizeof *w->refusal);
-  rung_cuda_give_back(self, w->counters, COUNTER_BYTES);
+  rung_cuda_give_back(self, w->counters, WORD_BYTES);
   for (int i = 0; i < RUNG_CUDA_TABLES; i++) rung_cuda_give_back(self, w->table[i].there, w->table[i].bytes);
   rung_host_free(self->host, RUNG_MEMORY_host, w, sizeof *w);
 }
@@ -25,13 +25,15 @@ static rung_status make(rung_cuda *self, rung_error *error, rung_cuda_words **ou
   rung_status status = RUNG_OK;
   if (result)
     status = rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result));
-  else if (!(w->counters = rung_cuda_take(self, COUNTER_BYTES)) ||
-           !(w->refusal_there = rung_cuda_take(self, sizeof *w->refusal)))
+  else if (!(w->counters = rung_cuda_take(self, WORD_BYTES)))
     status = rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
-  if (status)
+  if (status) {
     destroy(self, w);
-  else
-    *out = w;
+    return status;
+  }
+  _Static_assert(COUNTER_BYTES + sizeof *w->refusal <= WORD_BYTES, "a refusal fits behind the counters");
+  w->refusal_there = w->counters + COUNTER_BYTES;
+  *out = w;
   return status;
 }
 
@@ -43,8 +45,7 @@ rung_status rung_cuda_words_take(rung_cuda *self, rung_error *error, rung_cuda_w
   if (w) {
     self->words = w->next;
     /* A run that failed may have left them anyhow. */
-    rung_cuda_ok(self, self->driver.fill(w->counters, 0, COUNTER_BYTES, self->stream), "filling");
-    rung_cuda_ok(self, self->driver.fill(w->refusal_there, 0, sizeof *w->refusal, self->stream), "filling");
+    rung_cuda_ok(self, self->driver.fill(w->counters, 0, WORD_BYTES, self->stream), "filling");
   } else {
     status = make(self, error, &w);
   }
