@@ -12,8 +12,8 @@
 enum { MOST_GROUP = 8, THREADS = 128 };
 /* Places for keys and values in shared memory, as the kernel lays them out. */
 enum { WARPS = THREADS / 32, STAGES = 3 };
-static uint32_t shared_of(int64_t key_dim, int64_t value_dim) {
-  return (uint32_t)(WARPS * STAGES * 16 * (key_dim * 2 + 16 + value_dim * 2 + 32));
+static uint32_t shared_of(int64_t key_dim, int64_t value_dim, int stages) {
+  return (uint32_t)(WARPS * stages * 16 * (key_dim * 2 + 16 + value_dim * 2 + 32));
 }
 
 /* As the kernel has it. */
@@ -29,9 +29,8 @@ typedef struct attend_one_params {
 
 typedef struct one_own {
   int64_t key_dim, kv_heads;
-  uint32_t shared;
+  uint32_t shared, any_shared; /* bytes; of the kernel for any number of rows: one place a warp, and all shares */
   bool quantized;
-  uint32_t shares;       /* bytes of shared memory more, of the kernel for any number of rows */
   int32_t splits, alone; /* blocks of a head's keys, and up to how many keys one has all of them */
 } one_own;
 
@@ -121,7 +120,7 @@ static rung_status launch_any(const rung_cuda_step *step) {
                                .q_column = q->stride[2],
                                .y_row = y->stride[0],
                                .offsets_type = in[2].type};
-  return rung_cuda_emit(step, 0, p.rows, own->kv_heads, 1, THREADS, own->shared + own->shares, &p, sizeof p);
+  return rung_cuda_emit(step, 0, p.rows, own->kv_heads, 1, THREADS, own->any_shared, &p, sizeof p);
 }
 
 static const rung_cuda_kernel any_kernel = {
@@ -232,13 +231,13 @@ static rung_status prepare_one(const rung_cuda_prepare *in, const rung_candidate
     return rung_fail(in->error, RUNG_INTERNAL, "cuda: attention of one row over heads of open extent");
   *own = (one_own){.key_dim = shape.key_dim,
                    .kv_heads = shape.kv_heads,
-                   .shared = shared_of(shape.key_dim, shape.value_dim),
+                   .shared = shared_of(shape.key_dim, shape.value_dim, STAGES),
                    .quantized = quantized,
-                   .shares = way->splits == 1 ? 0
-                                              : (uint32_t)(way->splits * (shape.heads / shape.kv_heads) *
-                                                           (shape.value_dim + 8) * (int64_t)sizeof(float)),
                    .splits = way->splits,
                    .alone = way->keys};
+  own->any_shared = shared_of(shape.key_dim, shape.value_dim, 1);
+  if (own->splits > 1)
+    own->any_shared += (uint32_t)(own->splits * (shape.heads / shape.kv_heads) * (shape.value_dim + 8) * 4);
   *in->prepared = (rung_cuda_prepared){.kernel = &one_kernel, .step = in->step};
   return compile_one(in, own);
 }
@@ -252,6 +251,7 @@ static rung_status prepare_any(const rung_cuda_prepare *in, const one_own *own) 
   rung_text front;
   rung_cuda_prepared *p = in->prepared;
   rung_text_init(&front, in->device->host);
+  rung_text_puts(&front, "#define STAGES 1\n");
   rung_status status = write_front(in, own, &front);
   rung_text_puts(&front, rung_cuda_unit_text("attend_one"));
   if (!status) status = rung_text_status(&front, in->error);
@@ -261,7 +261,7 @@ static rung_status prepare_any(const rung_cuda_prepare *in, const one_own *own) 
   RUNG_TRY(status);
   p->kernel = &any_kernel;
   p->own = own; /* write_front left what attention's other kernels have */
-  return rung_cuda_allow_shared(in->device, p->function[0], own->shared + own->shares, in->error);
+  return rung_cuda_allow_shared(in->device, p->function[0], own->any_shared, in->error);
 }
 
 rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_arena *arena, rung_cuda_prepared *prepared,

@@ -4,7 +4,7 @@
 //
 // A block has a row and a key/value head, and takes one behind the other the shares of keys that blocks of attend_one
 // have side by side: the same steps for the same warps, the row's own key as one more share of the first, and all shares
-// added up in the same order. Queries are f32.
+// added up in the same order. Queries are f32; STAGES is 1: a warp has few steps of a share, and more blocks fit a processor.
 struct attend_any_params {
   attend_one_params one; // of row 0; k, v, partial and counter are not used
   const u8 *offsets;

@@ -35,7 +35,9 @@ struct attend_one_params {
 
 // A warp's places in shared memory: 16 keys, 16 values. Rows are so far apart that the 16 bytes which eight lanes read
 // together lie in different banks: keys m and m + 4 of those eight lanes at odd distance, values t at twice an odd one.
+#ifndef STAGES
 #define STAGES 3
+#endif
 #define KEY_ROW (KEY_DIM * 2 + 16)
 #define VALUE_ROW (VALUE_DIM * 2 + 32)
 #define STAGE (16 * (KEY_ROW + VALUE_ROW))
