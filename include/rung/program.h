@@ -100,7 +100,10 @@ typedef struct rung_context_options {
   int threads;     /* most threads of a run; 0: the template's */
   uint64_t seed;   /* of the generator that random ops take from */
   bool commit_all; /* commit the ceiling at once, so that runs never call the allocator */
+  int in_flight;   /* most submitted runs that have not been waited for; 0: RUNG_IN_FLIGHT */
+  bool one_output; /* submitted runs share the memory of the outputs that the caller has not bound */
 } rung_context_options;
+enum { RUNG_IN_FLIGHT = 2, RUNG_MOST_IN_FLIGHT = 64 };
 RUNG_API rung_context_options rung_context_options_default(void);
 /* view NULL: a graph without weights. state NULL: a graph without states. The context keeps all of them alive. */
 RUNG_API RUNG_CHECKED rung_status rung_context_create(rung_template *template_, rung_view *view, rung_state *state,
@@ -124,6 +127,9 @@ RUNG_API RUNG_CHECKED rung_status rung_context_bind_input(rung_context *context,
  * or a later call for the same slot. */
 RUNG_API RUNG_CHECKED rung_status rung_context_input(rung_context *context, int slot, const int64_t *extent,
                                                      void **out_data);
+/* The same; submitted runs read it where it lies, so it must stay until they have been waited for. */
+RUNG_API RUNG_CHECKED rung_status rung_context_bind_input_reference(rung_context *context, int slot,
+                                                                    const rung_tensor *tensor);
 /* Binds an output to memory of the caller, at least as large as the actual result and dense; NULL: the context's own.
  */
 RUNG_API RUNG_CHECKED rung_status rung_context_bind_output(rung_context *context, int slot, const rung_tensor *tensor);
@@ -157,15 +163,18 @@ RUNG_API RUNG_CHECKED rung_status rung_context_set_rows(rung_context *context, c
  * that had left a window may be gone), and what the run wrote of dense states is put back. Compiles nothing; within
  * sizes and lengths already reached it calls no allocator. */
 RUNG_API RUNG_CHECKED rung_status rung_context_run(rung_context *context);
-/* Ends the run that is going on within one step; from any thread. The run returns RUNG_CANCELLED. Between two runs
- * there is nothing to end: the next one is not affected. */
+/* Ends the run that is going on within one step, and every submitted run that has not ended; from any thread, also from a
+ * handler of signals. The run returns RUNG_CANCELLED, each submitted one at its ticket. Between two runs there is nothing
+ * to end: the next one is not affected. What a GPU has been told to do already it does; only the results are dropped. */
 RUNG_API void rung_context_cancel(rung_context *context);
 /* Is an output asked for? All are when a program is taken into use. One that is not stays where it was computed (on a
  * device with memory of its own it is not moved), steps that serve nothing else may be left out, and rung_context_output
- * refuses it; the other outputs, states and random numbers are the same. A feed wants its output. From the next run on.
+ * refuses it; the other outputs, states and random numbers are the same. A feed into a state wants its output; one into an
+ * input has it computed. From the next run or submit on.
  */
 RUNG_API RUNG_CHECKED rung_status rung_context_want_output(rung_context *context, int slot, bool wanted);
-/* The result of the last run: actual extents, dense; borrowed until the next run or use. */
+/* The result of the last run, or of the submitted run that was waited for last: actual extents, dense; borrowed until the
+ * next run or use, of a submitted run until in_flight more have been submitted. */
 RUNG_API RUNG_CHECKED rung_status rung_context_output(rung_context *context, int slot, rung_tensor *out_tensor);
 /* Feeds: for programs in the "output row to input row" style, which give the new rows of their caches as outputs. Each
  * is a pair of an output and a dense state [batch, capacity, row...] (rank 2 or more; a row may be one number), by name;
@@ -197,7 +206,14 @@ RUNG_API RUNG_CHECKED rung_status rung_context_feed_ragged(rung_context *context
  * others stay. Where they do not fit, the run fails and changes nothing. */
 RUNG_API RUNG_CHECKED rung_status rung_context_add_whole_feed(rung_context *context, const char *output,
                                                               const char *state);
-RUNG_API void rung_context_clear_feeds(rung_context *context); /* of both kinds */
+/* The third kind: the output of a run is the input of the next one, in the device's memory, so that the host need not see
+ * it in between. Type and rank are equal and the extents known before the run (RUNG_UNSUPPORTED where it finds them); an
+ * input has one feed. The first run finds the input bound, and so does each run in front of which it is bound anew: that
+ * one takes what was bound. A run that fails leaves nothing to go on with: the input is "not bound" then, as it is behind
+ * rung_context_use. Inputs that say which rows there are cannot be fed. */
+RUNG_API RUNG_CHECKED rung_status rung_context_add_input_feed(rung_context *context, const char *output,
+                                                              const char *input);
+RUNG_API void rung_context_clear_feeds(rung_context *context); /* of all kinds */
 RUNG_API int rung_context_feeds(const rung_context *context);  /* how many there are */
 /* Gives memory beyond the last binding back. */
 RUNG_API void rung_context_trim(rung_context *context);
@@ -205,6 +221,46 @@ RUNG_API void rung_context_set_seed(rung_context *context, uint64_t seed);
 RUNG_API const char *rung_context_message(const rung_context *context);
 /* Bytes this context holds now, by class. */
 RUNG_API rung_memory rung_context_memory(const rung_context *context);
+
+/* Submitted runs: begun without waiting, done in their order, each with a ticket that says how it went.
+ *
+ *   rung_context_add_input_feed(c, "next", "token");   the token that a run makes is what the next one reads
+ *   bind token, set rows; rung_context_submit(c, &now);
+ *   for (; ...; now = next) {
+ *     set rows; rung_context_submit(c, &next);         runs behind `now`, with a token that nobody has seen yet
+ *     rung_context_wait(c, now);
+ *     rung_context_output(c, 0, &t);                   the token of `now`
+ *   }
+ *
+ * Submitting takes what is bound and set now, as a run does: what can be refused by looking at it is refused here, and
+ * nothing is queued. Inputs have been read when the call returns, but for those bound by reference; outputs that the caller
+ * has bound are written until the wait, so runs in flight want an output each. The others have memory for each run in
+ * flight (or together, one_output: a later run overwrites them), taken from the heap when it is first needed: class load,
+ * apart from what rung_program_memory counts. At most in_flight runs may be submitted and not waited for: one more is
+ * RUNG_BUSY. Weights are those committed when the run is submitted, lengths of states count its rows at once. A steady loop
+ * calls no allocator.
+ *
+ * On the cpu and ref devices a thread of the process runs it, or whoever waits if none has begun (the first submit may
+ * start a thread). On cuda its launches are queued when the call returns, and the wait is for an event behind them; where
+ * the host takes part, the call itself runs it (branches, loops, sizes found on the way, steps of the host, dense states
+ * that are written, whole feeds, more than 256 KiB of one input, a listener for steps). A listener for steps is called by
+ * the thread that runs, and may call rung_context_cancel only.
+ *
+ * A run that fails says so at its ticket. Later ones run all the same, but for those that go on with what it left: a state,
+ * or an output that is fed to them. These end with RUNG_CANCELLED and a message that names the one before, also where they
+ * were submitted before the failure was waited for. Then states are as they were before the run that failed.
+ *
+ * Of the other calls, binding, rung_context_want_output, rung_context_set_rows, rung_context_set_extent, rung_context_output, _message and _cancel do
+ * not wait; inputs and outputs bound anew are for runs submitted later. rung_context_run first waits as rung_context_sync
+ * does, and returns its failure. All others, those of the context's state included, wait until nothing is pending; so does
+ * destroying the context, and with it whatever it keeps alive. Runs that are pending keep a state to one context
+ * (RUNG_BUSY for another's submit). Forking while any are is not supported. Tickets count from 1. */
+RUNG_API RUNG_CHECKED rung_status rung_context_submit(rung_context *context, uint64_t *out_ticket);
+/* Until the run has ended; returns its status, with its message in the context. Tickets may be waited for in any order, and
+ * again: until in_flight more have been submitted, then it is RUNG_NOT_FOUND. */
+RUNG_API RUNG_CHECKED rung_status rung_context_wait(rung_context *context, uint64_t ticket);
+/* Waits for all. The status is that of the oldest one that failed and was not waited for; each still has its own. */
+RUNG_API RUNG_CHECKED rung_status rung_context_sync(rung_context *context);
 
 /* One event per step run; see rung/trace.h for writing them to a file. */
 typedef struct rung_step_info {

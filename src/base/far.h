@@ -26,6 +26,15 @@ typedef struct rung_far {
   void (*copy)(void *self, void *to, const void *from, size_t bytes); /* the ranges do not overlap */
   void (*zero)(void *self, void *to, size_t bytes);
   rung_status (*check)(void *self, rung_error *error);
+  /* For those who do not wait: memory of the host that `read_later` may fill while nobody looks, and marks. A mark set
+   * behind a read says, once waited for, that the bytes are there; it does not wait for what was asked for later. */
+  void *(*pin)(void *self, size_t bytes);
+  void (*unpin)(void *self, void *p); /* once nothing that fills it is under way */
+  void (*read_later)(void *self, void *to, const void *from, size_t bytes);
+  void *(*mark_make)(void *self); /* NULL: there is none */
+  void (*mark_drop)(void *self, void *mark);
+  void (*mark_set)(void *self, void *mark);
+  rung_status (*mark_wait)(void *self, void *mark, rung_error *error);
 } rung_far;
 
 static inline void rung_far_write(const rung_far *far, void *to, const void *from, size_t bytes) {

@@ -38,6 +38,7 @@ typedef struct rung_run {
   rung_error *error;
 } rung_run;
 
+enum { RUNG_NOTE = 64 };
 typedef struct rung_backend {
   const char *name;
   rung_status (*open)(rung_host *host, rung_error *error, void **out_self);
@@ -54,6 +55,11 @@ typedef struct rung_backend {
   /* Waits until all steps of a run are done, and says whether one of them refused its operands; NULL where `steps`
    * does. */
   rung_status (*settle)(void *self, void *kept, rung_error *error);
+  /* The same for runs that nobody waits for yet, on devices whose memory has marks (base/far.h): queues behind the run's
+   * steps that what `settle` looks at is written to `note` (RUNG_NOTE bytes, pinned) and cleared for the next run; and
+   * reads it once it is there. NULL where `settle` is. */
+  void (*settle_later)(void *self, void *kept, void *note);
+  rung_status (*settle_note)(void *self, const void *note, rung_error *error);
   const rung_tuning *tuning; /* NULL: no kernel has candidates */
 } rung_backend;
 

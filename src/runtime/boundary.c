@@ -134,7 +134,8 @@ static rung_status place(rung_context *c, rung_bound *b, uint32_t root, const ru
     return rung_fail(&c->error, RUNG_UNSUPPORTED, "\"%s\": blocks must be aligned to 16 bytes and fill their buffer",
                      name);
   uint8_t *data = b->tensor.data;
-  if (copy || c->far) data = c->arena.base ? c->arena.base + plan->buffer[plan->root[root].buffer].offset : NULL;
+  uint8_t *arena = c->main->arena.base;
+  if (copy || c->far) data = arena ? arena + plan->buffer[plan->root[root].buffer].offset : NULL;
   if (c->root[root] != data) c->root[root] = data, c->root_stamp++;
   if (b->copy != copy) c->commit_stamp++;
   b->copy = copy;
@@ -185,8 +186,8 @@ void rung_copy_elements(const rung_far *far, size_t bytes, int rank, const int64
 }
 
 uint8_t *rung_context_boundary(const rung_context *c, uint32_t root) {
-  return c->boundary.base ? c->boundary.base + c->program->plan->buffer[c->program->plan->root[root].buffer].offset
-                          : NULL;
+  uint8_t *base = c->main->boundary.base;
+  return base ? base + c->program->plan->buffer[c->program->plan->root[root].buffer].offset : NULL;
 }
 
 static size_t bytes_now(const rung_context *c, uint32_t root, const rung_resolved *now) {
@@ -198,8 +199,9 @@ static size_t bytes_now(const rung_context *c, uint32_t root, const rung_resolve
 static rung_status image_of(rung_context *c, uint32_t root, const rung_resolved *now, uint8_t **out) {
   *out = rung_context_boundary(c, root);
   const size_t bytes = bytes_now(c, root, now);
-  return bytes ? rung_region_commit(&c->boundary, c->program->plan->buffer[c->program->plan->root[root].buffer].offset,
-                                    bytes, &c->error)
+  return bytes ? rung_region_commit(&c->main->boundary,
+                                    c->program->plan->buffer[c->program->plan->root[root].buffer].offset, bytes,
+                                    &c->error)
                : RUNG_OK;
 }
 
@@ -209,6 +211,7 @@ rung_status rung_context_copy_inputs(rung_context *c, const rung_resolved *now) 
     const rung_bound *b = &c->input[i];
     const uint32_t root = plan->input[i].root;
     uint8_t *image = c->root[root];
+    if (b->fed) continue; /* it is there */
     if (c->far && !b->copy) rung_far_write(c->far, c->root[root], b->tensor.data, bytes_now(c, root, now));
     if (!b->copy) continue;
     if (c->far) RUNG_TRY(image_of(c, root, now, &image));
@@ -222,6 +225,19 @@ rung_status rung_context_copy_inputs(rung_context *c, const rung_resolved *now) 
                        from);
     if (c->far) rung_far_write(c->far, c->root[root], image, bytes_now(c, root, now));
   }
+  return RUNG_OK;
+}
+
+rung_status rung_context_spread_output(rung_context *c, uint32_t i, const rung_resolved *now, const uint8_t *image) {
+  RUNG_TRY(check_room(c, i, now)); /* extents found during the run */
+  const rung_tensor *buffer = &c->output[i].tensor;
+  const rung_value_type *type = &c->program->plan->output[i].type;
+  int64_t from[RUNG_MAX_RANK], to[RUNG_MAX_RANK];
+  rung_tensor actual = {.rank = type->rank};
+  for (int a = 0; a < type->rank; a++) actual.extent[a] = now->dim[type->extent[a].id];
+  rung_buffer_strides(buffer, to);
+  rung_buffer_strides(&actual, from);
+  rung_copy_elements(NULL, rung_type_get(type->type)->bytes, type->rank, actual.extent, buffer->data, to, image, from);
   return RUNG_OK;
 }
 
@@ -239,16 +255,7 @@ rung_status rung_context_copy_outputs(rung_context *c, const rung_resolved *now)
         image = b->tensor.data;
       rung_far_read(c->far, image, c->root[root], bytes_now(c, root, now));
     }
-    if (!b->copy) continue;
-    RUNG_TRY(check_room(c, i, now)); /* extents found during the run */
-    const rung_value_type *type = &plan->output[i].type;
-    int64_t from[RUNG_MAX_RANK], to[RUNG_MAX_RANK];
-    rung_tensor actual = {.rank = type->rank};
-    for (int a = 0; a < type->rank; a++) actual.extent[a] = now->dim[type->extent[a].id];
-    rung_buffer_strides(&b->tensor, to);
-    rung_buffer_strides(&actual, from);
-    rung_copy_elements(NULL, rung_type_get(type->type)->bytes, type->rank, actual.extent, b->tensor.data, to, image,
-                       from);
+    if (b->copy) RUNG_TRY(rung_context_spread_output(c, i, now, image));
   }
   return RUNG_OK;
 }

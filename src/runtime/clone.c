@@ -24,6 +24,7 @@ static rung_status copy_contents(rung_state *to, const rung_state *from, rung_er
 
 rung_status rung_state_clone(const rung_state *state, rung_error *error, rung_state **out_state) {
   if (!state || !out_state) return rung_fail(error, RUNG_INVALID_ARGUMENT, "clone: state and out_state are required");
+  rung_state_quiet((rung_state *)(uintptr_t)state);
   rung_state_options o = rung_state_options_default();
   o.sequences = state->sequences;
   o.capacity = state->capacity;
@@ -44,6 +45,7 @@ rung_status rung_context_clone(const rung_context *c, rung_error *error, rung_co
   if (!c || !out_context) return rung_fail(error, RUNG_INVALID_ARGUMENT, "clone: context and out_context are required");
   rung_state *state = NULL;
   rung_context *copy = NULL;
+  rung_context_quiet(c->main);
   if (c->state) RUNG_TRY(rung_state_clone(c->state, error, &state));
   rung_status status = rung_context_create(c->template_, c->view, state, &c->options, error, &copy);
   rung_state_release(state); /* the context keeps it */

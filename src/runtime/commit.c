@@ -30,21 +30,23 @@ static rung_status commit_all(rung_context *c, const rung_resolved *now) {
       if (!c->far) continue;
     }
     if (bytes == RUNG_UNBOUND || bytes <= 0 || !b->bound) continue;
-    RUNG_TRY(rung_region_commit(&c->arena, b->offset, (size_t)bytes, &c->error));
+    RUNG_TRY(rung_region_commit(&c->main->arena, b->offset, (size_t)bytes, &c->error));
   }
-  return now->scratch ? rung_region_commit(&c->scratch, 0, now->scratch, &c->error) : RUNG_OK;
+  return now->scratch ? rung_region_commit(&c->main->scratch, 0, now->scratch, &c->error) : RUNG_OK;
 }
 
 /* A refusal says what the whole run needs, and leaves the context what it held at the binding before. */
 rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
+  rung_context_lock(c);
   const rung_status status = commit_all(c, now);
+  const uint64_t held = c->main->arena.committed + c->main->scratch.committed;
+  rung_context_unlock(c);
   if (!status) {
     now->commit_stamp = c->commit_stamp;
     return RUNG_OK;
   }
   if (status == RUNG_OVER_BUDGET || status == RUNG_OUT_OF_MEMORY) {
     uint64_t need = 0;
-    const uint64_t held = c->arena.committed + c->scratch.committed;
     rung_error ignored;
     if (status == RUNG_OVER_BUDGET &&
         !rung_plan_committed(c->host, c->program->plan, now->dim, rung_far_page(c->far, c->host), &ignored, &need))
@@ -54,7 +56,8 @@ rung_status rung_context_commit(rung_context *c, rung_resolved *now) {
                 need, now->scratch, held, rung_host_budget(c->host));
     now->valid = false;
     rung_context_put_back(c); /* from pages that may go now */
-    rung_context_trim(c);
+    /* Inputs that the caller fills while a submitted run fails stay. */
+    if (c == c->main) rung_context_trim(c);
   }
   return status;
 }
@@ -72,6 +75,7 @@ static uint64_t kept_bytes(const rung_context *c, const rung_root *root, const r
 
 void rung_context_trim(rung_context *c) {
   if (!c || !c->program) return;
+  rung_context_quiet(c);
   const rung_plan *plan = c->program->plan;
   const rung_resolved *last = NULL;
   for (int i = 0; i < RUNG_REMEMBERED; i++)
@@ -91,5 +95,5 @@ void rung_context_trim(rung_context *c) {
   }
   const uint64_t scratch = last ? last->scratch : 0;
   if (c->scratch.base) rung_region_decommit(&c->scratch, scratch, c->scratch.reserved - scratch);
-  c->commit_stamp++;
+  rung_context_stale(c);
 }

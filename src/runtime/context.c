@@ -11,6 +11,7 @@ rung_context_options rung_context_options_default(void) {
 
 static void drop_program(rung_context *c) {
   if (!c->program) return;
+  rung_context_drop_flights(c);
   const rung_plan *plan = c->program->plan;
   rung_view_unuse(c->view, c->use);
   c->use = NULL;
@@ -26,6 +27,8 @@ static void drop_program(rung_context *c) {
   c->kept_steps = NULL;
   rung_context_drop_kept(c);
   c->ran = false;
+  c->shown = NULL;
+  c->newest = NULL;
   rung_host_free(c->host, RUNG_MEMORY_host, c->result, (plan->outputs + 1) * sizeof *c->result);
   c->root = NULL;
   c->result = NULL;
@@ -43,6 +46,9 @@ rung_status rung_context_create(rung_template *t, rung_view *view, rung_state *s
   if (o.size != sizeof o)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: options.size is %zu, expected %zu", o.size, sizeof o);
   if (o.threads < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: %d threads", o.threads);
+  if (o.in_flight < 0 || o.in_flight > RUNG_MOST_IN_FLIGHT)
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "context: %d runs in flight; up to %d can be", o.in_flight,
+                     RUNG_MOST_IN_FLIGHT);
   if (state && state->template_ != t)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "context: the state was made for another template");
   rung_host *host = t->device->host;
@@ -52,6 +58,7 @@ rung_status rung_context_create(rung_template *t, rung_view *view, rung_state *s
   rung_template_retain(t);
   rung_view_retain(view);
   rung_state_retain(state);
+  c->main = c;
   c->host = host;
   c->template_ = t;
   c->far = rung_device_far(t->device);
@@ -61,6 +68,8 @@ rung_status rung_context_create(rung_template *t, rung_view *view, rung_state *s
   c->threads = o.threads && o.threads < t->threads ? o.threads : t->threads;
   c->random[0] = o.seed;
   atomic_init(&c->cancel, 0);
+  atomic_init(&c->next_ticket, 1);
+  atomic_init(&c->cancelled, 0);
   for (int s = 0; s < RUNG_MAX_SYMBOLS; s++) c->extent[s] = RUNG_UNBOUND;
   *out_context = c;
   return RUNG_OK;
@@ -70,6 +79,7 @@ void rung_context_destroy(rung_context *c) {
   if (!c) return;
   drop_program(c);
   rung_context_clear_feeds(c);
+  if (c->state && c->state->submitter == c) c->state->submitter = NULL;
   rung_region_finish(&c->arena);
   rung_region_finish(&c->scratch);
   rung_region_finish(&c->boundary);
@@ -82,18 +92,30 @@ void rung_context_destroy(rung_context *c) {
 }
 
 const char *rung_context_message(const rung_context *c) { return c ? c->error.message : ""; }
+/* Two stores, which a signal's handler may do. In this order: a submitted run clears the flag and then looks whether it
+ * is meant (submit.c). */
 void rung_context_cancel(rung_context *c) {
-  if (c) atomic_store(&c->cancel, 1);
+  if (!c) return;
+  atomic_store(&c->cancelled, atomic_load(&c->next_ticket));
+  atomic_store(&c->cancel, 1);
 }
 void rung_context_set_seed(rung_context *c, uint64_t seed) {
-  if (c) c->random[0] = seed, c->random[1] = 0;
+  if (!c) return;
+  rung_context_quiet(c);
+  c->random[0] = seed, c->random[1] = 0;
 }
 void rung_context_on_step(rung_context *c, rung_step_fn *fn, void *self) {
-  if (c) c->on_step = fn, c->on_step_self = self;
+  if (!c) return;
+  rung_context_quiet(c);
+  c->on_step = fn, c->on_step_self = self;
 }
 rung_memory rung_context_memory(const rung_context *c) {
   rung_memory m = {0};
-  if (c) m.activations = c->arena.committed, m.scratch = c->scratch.committed;
+  if (!c) return m;
+  rung_context_lock(c->main);
+  m.activations = c->arena.committed, m.scratch = c->scratch.committed;
+  m.load = rung_flights_bytes(c->flights);
+  rung_context_unlock(c->main);
   return m;
 }
 
@@ -153,24 +175,13 @@ static rung_status point_roots(rung_context *c) {
   return weights ? rung_view_use(c->view, c->program, e, &c->use) : RUNG_OK;
 }
 
-/* The generation that a run begins with, retained for it; NULL: no weights. */
-static rung_table *begin_generation(rung_context *c) {
-  if (!c->use) return NULL;
-  rung_table *table = rung_use_table(c->host, c->use);
-  if (table->stamp == c->table_stamp) return table;
-  for (uint32_t i = 0; i < table->roots; i++)
-    if (table->root[i].data) c->root[i] = (uint8_t *)(uintptr_t)table->root[i].data;
-  c->table_stamp = table->stamp;
-  c->root_stamp++;
-  return table;
-}
-
 static rung_status use(rung_context *c, rung_program *program) {
   const rung_plan *plan = program->plan;
   rung_error *e = &c->error;
   rung_program_retain(program);
   c->program = program;
   const size_t each = rung_resolved_bytes(plan);
+  c->remembered = RUNG_REMEMBERED;
   c->resolved_bytes = each * RUNG_REMEMBERED;
   c->resolved_memory = rung_host_alloc(c->host, RUNG_MEMORY_host, c->resolved_bytes, 64);
   c->root = rung_host_array(c->host, plan->roots + 1, sizeof *c->root);
@@ -200,6 +211,7 @@ rung_status rung_context_use(rung_context *c, rung_program *program) {
   if (!program || program->template_ != c->template_)
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "use: a program of the context's template is required");
   if (program == c->program) return RUNG_OK;
+  rung_context_quiet(c);
   drop_program(c);
   const rung_status status = use(c, program);
   if (status) drop_program(c);
@@ -259,7 +271,10 @@ static rung_status own_space(rung_context *c, uint32_t root, uint64_t bytes, con
     return rung_fail(&c->error, RUNG_OUT_OF_RANGE,
                      "\"%s\": %" PRIu64 " bytes pass what the program was compiled for, %" PRIu64, name, bytes,
                      buffer->bound);
-  if (bytes) RUNG_TRY(rung_region_commit(region, buffer->offset, bytes, &c->error));
+  rung_context_lock(c);
+  const rung_status status = bytes ? rung_region_commit(region, buffer->offset, bytes, &c->error) : RUNG_OK;
+  rung_context_unlock(c);
+  if (status) return status;
   *out = region->base ? region->base + buffer->offset : NULL;
   return RUNG_OK;
 }
@@ -270,7 +285,7 @@ static uint8_t *steps_see(const rung_context *c, uint32_t root, uint8_t *data) {
   return c->arena.base ? c->arena.base + c->program->plan->buffer[c->program->plan->root[root].buffer].offset : NULL;
 }
 
-static rung_status bind_input(rung_context *c, int slot, const rung_tensor *tensor, bool roomy) {
+static rung_status bind_input(rung_context *c, int slot, const rung_tensor *tensor, bool roomy, bool by_reference) {
   RUNG_TRY(rung_context_ready(c));
   const rung_plan *plan = c->program->plan;
   if (slot < 0 || (uint32_t)slot >= plan->inputs || !tensor || (!tensor->data && rung_tensor_bytes(tensor)))
@@ -291,18 +306,22 @@ static rung_status bind_input(rung_context *c, int slot, const rung_tensor *tens
   if (b->copy) RUNG_TRY(own_space(c, in->root, rung_tensor_bytes(tensor), in->name, &data));
   b->tensor = *tensor;
   b->set = true;
-  b->owned = false;
+  b->owned = b->fed = false;
   b->roomy = roomy;
+  b->by_reference = by_reference;
   data = steps_see(c, in->root, data);
   if (c->root[in->root] != data) c->root[in->root] = data, c->root_stamp++;
   return RUNG_OK;
 }
 
 rung_status rung_context_bind_input(rung_context *c, int slot, const rung_tensor *tensor) {
-  return bind_input(c, slot, tensor, false);
+  return bind_input(c, slot, tensor, false, false);
 }
 rung_status rung_context_bind_input_ceiling(rung_context *c, int slot, const rung_tensor *tensor) {
-  return bind_input(c, slot, tensor, true);
+  return bind_input(c, slot, tensor, true, false);
+}
+rung_status rung_context_bind_input_reference(rung_context *c, int slot, const rung_tensor *tensor) {
+  return bind_input(c, slot, tensor, false, true);
 }
 
 rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent, void **out_data) {
@@ -313,6 +332,7 @@ rung_status rung_context_input(rung_context *c, int slot, const int64_t *extent,
   const rung_plan_input *in = &plan->input[slot];
   rung_tensor t = rung_tensor_dense(in->type.type, in->type.rank, extent, NULL);
   RUNG_TRY(check_tensor(c, "input", in->name, &in->type, &t));
+  if (rung_context_feeds_input(c, slot)) rung_context_quiet(c); /* it is where the feed puts its values */
   uint8_t *data;
   RUNG_TRY(own_space(c, in->root, rung_tensor_bytes(&t), in->name, &data));
   t.data = data;
@@ -361,147 +381,5 @@ rung_status rung_context_set_extent(rung_context *c, const char *symbol, int64_t
                      "symbol %s is %" PRId64 ", the program accepts %" PRId64 "..%" PRId64, symbol, value, plan->lo[s],
                      plan->ceiling[s]);
   c->extent[s] = value < 0 ? RUNG_UNBOUND : value;
-  return RUNG_OK;
-}
-
-/* ---- run */
-
-/* One of the last few bindings, or the least recently used of them made anew. */
-static rung_status resolved_for(rung_context *c, const int64_t *symbol, rung_resolved **out) {
-  const rung_plan *plan = c->program->plan;
-  bool makes = false;
-  for (uint32_t s = 0; s < plan->dims->symbols; s++) makes |= plan->dims->symbol[s].made;
-  rung_resolved *victim = &c->resolved[0];
-  for (int i = 0; i < RUNG_REMEMBERED; i++) {
-    rung_resolved *r = &c->resolved[i];
-    if (r->valid && !makes && memcmp(r->symbol, symbol, sizeof r->symbol) == 0) {
-      r->stamp = ++c->clock;
-      *out = r;
-      return RUNG_OK;
-    }
-    if (!r->valid || (victim->valid && r->stamp < victim->stamp)) victim = r;
-  }
-  victim->valid = false;
-  victim->commit_stamp = victim->root_stamp = 0;
-  memcpy(victim->symbol, symbol, sizeof victim->symbol);
-  RUNG_TRY(rung_resolve(plan, victim, &c->error));
-  RUNG_TRY(rung_context_check_extents(c, victim));
-  victim->valid = true;
-  victim->stamp = ++c->clock;
-  *out = victim;
-  return RUNG_OK;
-}
-
-static rung_status check_outputs(rung_context *c, const rung_resolved *now) {
-  const rung_plan *plan = c->program->plan;
-  for (uint32_t i = 0; i < plan->outputs; i++)
-    if (c->output[i].set)
-      RUNG_TRY(
-          rung_context_check_output(c, i, now->dim[plan->buffer[plan->root[plan->output[i].root].buffer].bytes.id]));
-  return RUNG_OK;
-}
-
-/* Shifts that wait are done here: a run that goes on with a sequence reads it. */
-static rung_status grow_states(rung_context *c, const int32_t *offsets, const int32_t *slot, int64_t n) {
-  for (int64_t i = 0; i < n; i++) {
-    const int64_t count = offsets[i + 1] - offsets[i];
-    if (count) rung_state_settle(c->state, slot[i]);
-    RUNG_TRY(rung_state_grow(c->state, slot[i], c->state->length[slot[i]], count, &c->error));
-  }
-  return RUNG_OK;
-}
-
-/* The rows of a run by sequence, where the graph has key/value states. */
-typedef struct run_rows {
-  const int32_t *offsets, *slot;
-  int64_t n;
-} run_rows;
-
-static rung_status prepare(rung_context *c, rung_resolved **out_now, run_rows *rows) {
-  const rung_plan *plan = c->program->plan;
-  int64_t symbol[RUNG_MAX_SYMBOLS];
-  RUNG_TRY(rung_context_solve(c, symbol));
-  RUNG_TRY(resolved_for(c, symbol, out_now));
-  RUNG_TRY(rung_context_check_extents(c, *out_now));
-  RUNG_TRY(check_outputs(c, *out_now));
-  RUNG_TRY(rung_context_place(c, *out_now));
-  if (plan->ragged[0] == RUNG_NONE) return RUNG_OK;
-  RUNG_TRY(rung_context_check_rows(c));
-  RUNG_TRY(rung_context_check_total(c, *out_now));
-  rows->offsets = c->input[plan->ragged[0]].tensor.data;
-  rows->slot = c->input[plan->ragged[1]].tensor.data;
-  rows->n = c->input[plan->ragged[1]].tensor.extent[0];
-  return RUNG_OK;
-}
-
-static rung_status steps(rung_context *c, rung_resolved *now, const run_rows *rows) {
-  RUNG_TRY(grow_states(c, rows->offsets, rows->slot, rows->n));
-  if (now->commit_stamp != c->commit_stamp) RUNG_TRY(rung_context_commit(c, now));
-  RUNG_TRY(rung_context_copy_inputs(c, now));
-  rung_table *table = begin_generation(c);
-  if (now->root_stamp != c->root_stamp) {
-    rung_resolve_bases(c->program->plan, now, c->root);
-    now->root_stamp = c->root_stamp;
-  }
-  const uint64_t counter = c->random[1];
-  rung_status status = rung_run_steps(c, now);
-  rung_table_release(table);
-  if (!status) status = rung_context_copy_outputs(c, now);
-  const rung_device *device = c->template_->device;
-  if (!status && device->backend->settle) status = device->backend->settle(device->self, c->kept_steps, &c->error);
-  if (!status) return RUNG_OK;
-  now->valid = false;
-  c->random[1] = counter;
-  return status;
-}
-
-static void take_results(rung_context *c, const rung_resolved *now) {
-  for (uint32_t i = 0; i < c->program->plan->outputs; i++) {
-    rung_tensor *t = &c->result[i];
-    const rung_plan_output *out = &c->program->plan->output[i];
-    *t = (rung_tensor){0};
-    if (!rung_context_wants(c, i)) continue;
-    *t = (rung_tensor){.type = out->type.type, .rank = out->type.rank, .data = c->root[out->root]};
-    if (c->far) t->data = c->output[i].set ? c->output[i].tensor.data : rung_context_boundary(c, out->root);
-    for (int a = 0; a < t->rank; a++) t->extent[a] = now->dim[out->type.extent[a].id];
-    if (c->output[i].copy) {
-      t->data = c->output[i].tensor.data;
-      rung_buffer_strides(&c->output[i].tensor, t->stride);
-    }
-  }
-}
-
-rung_status rung_context_run(rung_context *c) {
-  RUNG_TRY(rung_context_ready(c));
-  atomic_store(&c->cancel, 0);
-  rung_resolved *now;
-  run_rows rows = {0};
-  c->kept_count = 0;
-  c->ran = false;
-  RUNG_TRY(prepare(c, &now, &rows));
-  rung_status status = steps(c, now, &rows);
-  if (!status) take_results(c, now);
-  if (!status) status = rung_context_feed_whole(c);
-  if (status) {
-    rung_context_put_back(c);
-    for (int64_t i = 0; i < rows.n; i++) rung_state_give_back(c->state, rows.slot[i]);
-    return status;
-  }
-  for (int64_t i = 0; i < rows.n; i++) c->state->length[rows.slot[i]] += rows.offsets[i + 1] - rows.offsets[i];
-  c->ran = true;
-  return RUNG_OK;
-}
-
-rung_status rung_context_output(rung_context *c, int slot, rung_tensor *out_tensor) {
-  RUNG_TRY(rung_context_ready(c));
-  if (out_tensor && slot >= 0 && (uint32_t)slot < c->program->plan->outputs && c->ran &&
-      !rung_context_wants(c, (uint32_t)slot))
-    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output \"%s\" was not wanted",
-                     c->program->plan->output[slot].name);
-  if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs || !out_tensor ||
-      (!c->result[slot].data && rung_tensor_bytes(&c->result[slot])))
-    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "output: there is no output %d, or no run has made it", slot);
-  const rung_tensor *t = &c->result[slot];
-  *out_tensor = c->output[slot].copy ? *t : rung_tensor_dense(t->type, t->rank, t->extent, t->data);
   return RUNG_OK;
 }

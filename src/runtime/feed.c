@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: MIT
- * Feeds: what outputs made goes into dense states, by rows or whole. */
+ * Feeds: what outputs made goes into dense states, by rows or whole, or into inputs of the next run. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "ops/attrs.h"
 #include "runtime/runtime.h"
 
+typedef enum feed_kind { FEED_ROWS, FEED_WHOLE, FEED_INPUT } feed_kind;
 struct rung_feed {
   uint32_t output; /* of the graph */
-  uint32_t item;   /* of the state */
-  bool whole;
+  uint32_t item;   /* of the state; an input of the graph */
+  feed_kind kind;
 };
 
 /* ---- registering */
 
-static rung_status find_pair(rung_context *c, const char *output, const char *state, bool whole, rung_feed *out) {
+static rung_status find_output(rung_context *c, const char *output, rung_feed *out) {
   const rung_graph *g = c->template_->graph;
-  *out = (rung_feed){.whole = whole};
   while (out->output < g->outputs && (!output || strcmp(g->output[out->output].name, output) != 0)) out->output++;
-  if (out->output == g->outputs)
-    return rung_fail(&c->error, RUNG_NOT_FOUND, "feed: there is no output \"%s\"", output ? output : "");
+  return out->output < g->outputs
+             ? RUNG_OK
+             : rung_fail(&c->error, RUNG_NOT_FOUND, "feed: there is no output \"%s\"", output ? output : "");
+}
+
+static rung_status find_pair(rung_context *c, const char *output, const char *state, rung_feed *out) {
+  const rung_graph *g = c->template_->graph;
+  const bool whole = out->kind == FEED_WHOLE;
+  RUNG_TRY(find_output(c, output, out));
   const rung_state_item *item = rung_state_find(c->state, state);
   if (!item) return rung_fail(&c->error, RUNG_NOT_FOUND, "feed: there is no state \"%s\"", state ? state : "");
   if (rung_state_is_kv(item))
@@ -36,40 +44,83 @@ static rung_status find_pair(rung_context *c, const char *output, const char *st
   return RUNG_OK;
 }
 
-static rung_status add(rung_context *c, const char *output, const char *state, bool whole) {
+static const char *input_name(const rung_graph *g, uint32_t slot) {
+  return ((const rung_input_attrs *)g->node[g->input[slot]].attrs)->name;
+}
+
+/* Sizes of what is fed are known before the run that makes it: the next one is looked at before this one has ended. */
+static rung_status check_fed_extents(rung_context *c, const char *output, const rung_value_type *from) {
+  const rung_dims *dims = c->template_->graph->dims;
+  for (int a = 0; a < from->rank; a++)
+    for (uint32_t s = 0; s < dims->symbols; s++)
+      if (dims->symbol[s].made && dims->node[from->extent[a].id].symbols >> s & 1)
+        return rung_fail(&c->error, RUNG_UNSUPPORTED, "feed: axis %d of output \"%s\" is found during the run (%s)", a,
+                         output, dims->symbol[s].name);
+  return RUNG_OK;
+}
+
+static rung_status find_input(rung_context *c, const char *output, const char *input, rung_feed *out) {
+  const rung_graph *g = c->template_->graph;
+  RUNG_TRY(find_output(c, output, out));
+  while (out->item < g->inputs && (!input || strcmp(input_name(g, out->item), input) != 0)) out->item++;
+  if (out->item == g->inputs)
+    return rung_fail(&c->error, RUNG_NOT_FOUND, "feed: there is no input \"%s\"", input ? input : "");
+  for (uint32_t i = 0; i < c->feeds; i++)
+    if (c->feed[i].kind == FEED_INPUT && c->feed[i].item == out->item)
+      return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "feed: input \"%s\" is fed already", input);
+  const rung_value_type *from = rung_graph_value_type(g, g->output[out->output].value),
+                        *to = rung_graph_value_type(g, g->node[g->input[out->item]].first_value);
+  if (from->type != to->type)
+    return rung_fail(&c->error, RUNG_TYPE_MISMATCH, "feed: output \"%s\" is %s, input \"%s\" %s", output,
+                     rung_type_name(from->type), input, rung_type_name(to->type));
+  if (from->rank != to->rank)
+    return rung_fail(&c->error, RUNG_SHAPE_MISMATCH, "feed: output \"%s\" has rank %d, input \"%s\" %d", output,
+                     from->rank, input, to->rank);
+  return check_fed_extents(c, output, from);
+}
+
+static rung_status add(rung_context *c, const char *output, const char *target, feed_kind kind) {
   if (!c) return RUNG_INVALID_ARGUMENT;
+  rung_context_quiet(c);
   c->error = (rung_error){0};
-  rung_feed feed;
-  RUNG_TRY(find_pair(c, output, state, whole, &feed));
+  rung_feed feed = {.kind = kind};
+  RUNG_TRY(kind == FEED_INPUT ? find_input(c, output, target, &feed) : find_pair(c, output, target, &feed));
   void *array = c->feed;
   if (!rung_host_grow(c->host, &array, &c->feed_room, (size_t)c->feeds + 1, sizeof feed))
     return rung_fail(&c->error, RUNG_OUT_OF_MEMORY, "feed: out of memory");
   c->feed = array;
   c->feed[c->feeds++] = feed;
-  c->wanted_changed = true;
+  c->wanted_stamp++;
   return RUNG_OK;
 }
 
-bool rung_context_feeds_output(const rung_context *c, uint32_t slot) {
+static bool feeds(const rung_context *c, uint32_t slot, bool inputs) {
   for (uint32_t i = 0; i < c->feeds; i++)
-    if (c->feed[i].output == slot) return true;
+    if (c->feed[i].output == slot && (inputs || c->feed[i].kind != FEED_INPUT)) return true;
   return false;
 }
+bool rung_context_feeds_output(const rung_context *c, uint32_t slot) { return feeds(c, slot, true); }
+bool rung_context_feeds_state(const rung_context *c, uint32_t slot) { return feeds(c, slot, false); }
 
 rung_status rung_context_add_feed(rung_context *c, const char *output, const char *state) {
-  return add(c, output, state, false);
+  return add(c, output, state, FEED_ROWS);
 }
 rung_status rung_context_add_whole_feed(rung_context *c, const char *output, const char *state) {
-  return add(c, output, state, true);
+  return add(c, output, state, FEED_WHOLE);
+}
+rung_status rung_context_add_input_feed(rung_context *c, const char *output, const char *input) {
+  return add(c, output, input, FEED_INPUT);
 }
 
 void rung_context_clear_feeds(rung_context *c) {
   if (!c) return;
+  rung_context_quiet(c);
+  rung_context_unfeed_inputs(c);
   rung_host_free(c->host, RUNG_MEMORY_host, c->feed, c->feed_room * sizeof *c->feed);
   c->feed = NULL;
   c->feeds = 0;
   c->feed_room = 0;
-  c->wanted_changed = true;
+  c->wanted_stamp++;
 }
 
 int rung_context_feeds(const rung_context *c) { return c ? (int)c->feeds : 0; }
@@ -99,13 +150,13 @@ typedef struct pair {
   bool same; /* memory */
 } pair;
 
-static rung_status look(rung_context *c, const rung_feed *feed, pair *p) {
+static rung_status look(rung_context *c, const rung_context *run, const rung_feed *feed, pair *p) {
   const rung_plan_output *out = &c->program->plan->output[feed->output];
   const rung_state_item *item = &c->state->item[feed->item];
   *p = (pair){.output = out->name,
               .state = item->name,
-              .made = &c->result[feed->output],
-              .from = c->root[out->root],
+              .made = &run->result[feed->output],
+              .from = run->root[out->root],
               .to = item->region.base};
   uint64_t row = 1, elements = 1;
   for (int a = 0; a < item->type.rank; a++) {
@@ -117,7 +168,7 @@ static rung_status look(rung_context *c, const rung_feed *feed, pair *p) {
   for (int a = 0; a < p->made->rank; a++) elements *= (uint64_t)p->made->extent[a];
   p->row_bytes = (size_t)rung_type_bytes(item->type.type, row);
   const uint64_t bytes = rung_type_bytes(item->type.type, elements);
-  if (!feed->whole && row) {
+  if (feed->kind == FEED_ROWS && row) {
     if (elements % row)
       return rung_fail(&c->error, RUNG_SHAPE_MISMATCH,
                        "feed: output \"%s\" has %" PRIu64 " numbers, no rows of %" PRIu64 " as state \"%s\" has",
@@ -178,9 +229,11 @@ static void move(rung_context *c, const pair *p, const fold *f) {
   }
 }
 
+/* Rows come from the run that began last. */
 static rung_status ready(rung_context *c) {
   RUNG_TRY(rung_context_ready(c));
-  if (!c->feeds || c->ran) return RUNG_OK;
+  rung_context_quiet(c);
+  if (!c->feeds || (c->newest && c->newest->ran)) return RUNG_OK;
   return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "feed: no run has made the outputs");
 }
 
@@ -192,8 +245,8 @@ static rung_status fold_all(rung_context *c, const fold *f) {
   for (int moving = 0; moving < 2; moving++) {
     for (uint32_t i = 0; i < c->feeds; i++) {
       pair p;
-      if (c->feed[i].whole) continue;
-      RUNG_TRY(look(c, &c->feed[i], &p));
+      if (c->feed[i].kind != FEED_ROWS) continue;
+      RUNG_TRY(look(c, c->newest, &c->feed[i], &p));
       if (!p.row_bytes) continue;
       fold own = *f;
       if (!own.stride) own.stride = p.rows;
@@ -246,11 +299,12 @@ static rung_status check_whole(rung_context *c, const pair *p) {
 }
 
 rung_status rung_context_feed_whole(rung_context *c) {
+  const rung_context *main = c->main;
   for (int moving = 0; moving < 2; moving++) {
-    for (uint32_t i = 0; i < c->feeds; i++) {
+    for (uint32_t i = 0; i < main->feeds; i++) {
       pair p;
-      if (!c->feed[i].whole) continue;
-      RUNG_TRY(look(c, &c->feed[i], &p));
+      if (main->feed[i].kind != FEED_WHOLE) continue;
+      RUNG_TRY(look(c, c, &main->feed[i], &p));
       if (!moving) RUNG_TRY(check_whole(c, &p));
       if (!moving || p.same) continue;
       int64_t batch = p.made->rank ? p.made->extent[0] : 1, rows = p.made->rank > 1 ? p.made->extent[1] : 1;
@@ -263,4 +317,80 @@ rung_status rung_context_feed_whole(rung_context *c) {
     }
   }
   return RUNG_OK;
+}
+
+/* ---- into inputs */
+
+bool rung_context_feeds_input(const rung_context *c, int slot) {
+  for (uint32_t i = 0; i < c->feeds; i++)
+    if (c->feed[i].kind == FEED_INPUT && c->feed[i].item == (uint32_t)slot) return true;
+  return false;
+}
+
+bool rung_context_feeds_whole(const rung_context *c) {
+  for (uint32_t i = 0; i < c->feeds; i++)
+    if (c->feed[i].kind == FEED_WHOLE) return true;
+  return false;
+}
+
+static size_t fed_bytes(const rung_context *c, const rung_feed *feed, const rung_resolved *now) {
+  const rung_plan *plan = c->program->plan;
+  const int64_t bytes = now->dim[plan->buffer[plan->root[plan->output[feed->output].root].buffer].bytes.id];
+  return bytes > 0 ? (size_t)bytes : 0;
+}
+
+static const rung_buffer *place_of(const rung_context *c, const rung_feed *feed) {
+  const rung_plan *plan = c->program->plan;
+  return &plan->buffer[plan->root[plan->input[feed->item].root].buffer];
+}
+
+rung_status rung_context_feed_room(rung_context *c, const rung_resolved *now) {
+  rung_context *main = c->main;
+  rung_status status = RUNG_OK;
+  rung_context_lock(c);
+  for (uint32_t i = 0; !status && i < main->feeds; i++) {
+    const rung_feed *feed = &main->feed[i];
+    if (feed->kind != FEED_INPUT) continue;
+    const size_t bytes = fed_bytes(c, feed, now);
+    if (bytes > place_of(c, feed)->bound)
+      status = rung_fail(&c->error, RUNG_OUT_OF_RANGE,
+                         "feed: %zu bytes of output \"%s\", input \"%s\" has room for %" PRIu64, bytes,
+                         c->program->plan->output[feed->output].name, c->program->plan->input[feed->item].name,
+                         place_of(c, feed)->bound);
+    else if (bytes)
+      status = rung_region_commit(&main->arena, place_of(c, feed)->offset, bytes, &c->error);
+  }
+  rung_context_unlock(c);
+  return status;
+}
+
+void rung_context_feed_inputs(rung_context *c, const rung_resolved *now) {
+  rung_context *main = c->main;
+  for (uint32_t i = 0; i < main->feeds; i++) {
+    const rung_feed *feed = &main->feed[i];
+    if (feed->kind == FEED_INPUT)
+      rung_far_copy(c->far, main->arena.base + place_of(c, feed)->offset,
+                    c->root[c->program->plan->output[feed->output].root], fed_bytes(c, feed, now));
+  }
+}
+
+void rung_context_bind_fed_inputs(rung_context *c, const rung_resolved *now) {
+  rung_context *main = c->main;
+  for (uint32_t i = 0; i < main->feeds; i++) {
+    const rung_feed *feed = &main->feed[i];
+    if (feed->kind != FEED_INPUT) continue;
+    const rung_plan_input *in = &main->program->plan->input[feed->item];
+    const rung_value_type *made = &main->program->plan->output[feed->output].type;
+    int64_t extent[RUNG_MAX_RANK];
+    for (int a = 0; a < made->rank; a++) extent[a] = now->dim[made->extent[a].id];
+    uint8_t *at = main->arena.base ? main->arena.base + place_of(c, feed)->offset : NULL;
+    main->input[feed->item] = (rung_bound){
+        .tensor = rung_tensor_dense(made->type, made->rank, extent, at), .set = true, .owned = true, .fed = true};
+    if (main->root[in->root] != at) main->root[in->root] = at, main->root_stamp++;
+  }
+}
+
+void rung_context_unfeed_inputs(rung_context *c) {
+  for (uint32_t i = 0; c->program && i < c->program->plan->inputs; i++)
+    if (c->input[i].fed) c->input[i] = (rung_bound){0};
 }

@@ -57,6 +57,9 @@ rung_status rung_context_check_rows(rung_context *c) {
   const rung_tensor *in[3];
   for (int i = 0; i < 3; i++) {
     in[i] = &c->input[plan->ragged[i]].tensor;
+    if (c->input[plan->ragged[i]].fed)
+      return rung_fail(&c->error, RUNG_UNSUPPORTED, "rows: input \"%s\" is fed; which rows there are the caller says",
+                       plan->input[plan->ragged[i]].name);
     if (c->input[plan->ragged[i]].copy)
       return rung_fail(&c->error, RUNG_UNSUPPORTED, "rows: input \"%s\" must be dense and aligned to 16 bytes",
                        plan->input[plan->ragged[i]].name);

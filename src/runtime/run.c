@@ -36,7 +36,7 @@ static rung_status walk_block(walk *w, const rung_block *block) {
 static rung_status refresh(walk *w) {
   RUNG_TRY(rung_context_commit(w->c, w->now));
   rung_resolve_bases(w->plan, w->now, w->c->root);
-  w->run.scratch = w->c->scratch.base;
+  w->run.scratch = w->c->main->scratch.base;
   return RUNG_OK;
 }
 
@@ -198,7 +198,7 @@ static rung_status loop_step(walk *w, const rung_step *step) {
     if (iteration == room)
       return rung_fail(&w->c->error, RUNG_OUT_OF_RANGE,
                        "a loop goes on beyond the %" PRId64 " iterations that its scans are declared for", room);
-    if (atomic_load_explicit(&w->c->cancel, memory_order_relaxed))
+    if (atomic_load_explicit(&w->c->main->cancel, memory_order_relaxed))
       return rung_fail(&w->c->error, RUNG_CANCELLED, "cancelled in a loop");
     rung_far_store_i64(w->c->far, &w->now->operand[loop->iteration_ref], 0, iteration);
     rung_far_store_i64(w->c->far, &w->now->operand[loop->condition_in_ref], 0, go);
@@ -280,15 +280,15 @@ rung_status rung_run_steps(rung_context *c, rung_resolved *now) {
                      .operand = now->operand,
                      .role = now->role,
                      .variant = now->variant,
-                     .scratch = c->scratch.base,
+                     .scratch = c->main->scratch.base,
                      .pool = c->template_->device->pool,
                      .threads = c->threads,
                      .left_out = rung_context_left_out(c),
-                     .random = c->random,
-                     .cancel = &c->cancel,
+                     .random = c->main->random,
+                     .cancel = &c->main->cancel,
                      .on_step = c->on_step ? forward_step : NULL,
                      .on_step_self = c,
-                     .kept = &c->kept_steps,
+                     .kept = &c->main->kept_steps,
                      .error = &c->error};
   const uint64_t state = rung_float_state_set();
   const rung_status status = walk_steps(&w, 0, plan->steps);

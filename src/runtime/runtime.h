@@ -95,15 +95,21 @@ typedef struct rung_resolved {
 
 typedef struct rung_bound {
   rung_tensor tensor;
-  bool set;   /* extents are known */
-  bool owned; /* data is the context's */
-  bool copy;  /* memory of the caller that the run cannot use in place: copied before or behind it */
-  bool roomy; /* the extents are those of a larger buffer */
+  bool set;          /* extents are known */
+  bool owned;        /* data is the context's */
+  bool copy;         /* memory of the caller that the run cannot use in place: copied before or behind it */
+  bool roomy;        /* the extents are those of a larger buffer */
+  bool by_reference; /* submitted runs read it where it lies */
+  bool fed;          /* what an output of the run before left in the input's place of the arena */
 } rung_bound;
 
 typedef struct rung_kept rung_kept;
 typedef struct rung_feed rung_feed;
+typedef struct rung_flights rung_flights;
+/* Each submitted run has one of these as well, for what is bound, resolved and found by it alone (submit.c); what all runs
+ * of a context share is read through `main`. */
 struct rung_context {
+  rung_context *main; /* itself, but for submitted runs */
   rung_host *host;
   rung_template *template_;
   rung_view *view;
@@ -114,12 +120,18 @@ struct rung_context {
   rung_context_options options;
   int threads;
   const rung_far *far; /* the device's; arena, scratch and roots are addresses there */
+  /* Of main only, as are the feeds, the generator and the flag of cancel. */
   rung_region arena, scratch;
-  rung_region boundary; /* far devices: inputs and outputs as the caller sees them, at their offsets of the arena */
-  void *kept_steps;     /* the backend's */
-  uint8_t **root;       /* by plan root */
+  rung_region boundary;  /* far devices: inputs and outputs as the caller sees them, at their offsets of the arena */
+  void *kept_steps;      /* the backend's */
+  rung_flights *flights; /* submitted runs of the program; NULL: there were none */
+  _Atomic uint64_t next_ticket, cancelled; /* tickets below the second one are cancelled where they have not ended */
+  const rung_context *shown;               /* whose results rung_context_output gives; NULL: nobody's */
+  rung_context *newest;                    /* the run that began last */
+  uint8_t **root;                          /* by plan root */
   uint32_t roots;
   uint64_t root_stamp, commit_stamp, clock;
+  int remembered; /* of these in use */
   rung_resolved resolved[RUNG_REMEMBERED];
   void *resolved_memory;
   size_t resolved_bytes;
@@ -127,8 +139,9 @@ struct rung_context {
   rung_tensor *result; /* of the last run, by output */
   uint8_t *unwanted;   /* wanted.c: first a byte for each output */
   size_t unwanted_bytes;
-  bool wanted_changed, leaves_out;
-  int64_t extent[RUNG_MAX_SYMBOLS]; /* set by the caller, RUNG_UNBOUND otherwise */
+  bool leaves_out;
+  uint64_t wanted_stamp, left_out_stamp; /* of main: what is wanted or fed has changed; what this one has seen of it */
+  int64_t extent[RUNG_MAX_SYMBOLS];      /* set by the caller, RUNG_UNBOUND otherwise */
   rung_kept *kept; /* what the run going on has put aside of dense states; room for each keep step of the plan */
   uint32_t kept_count, kept_room;
   rung_feed *feed; /* outlive programs */
@@ -186,6 +199,9 @@ rung_status rung_context_check_block(rung_context *context, const rung_block *bl
 rung_status rung_context_place(rung_context *context, const rung_resolved *now);
 rung_status rung_context_copy_inputs(rung_context *context, const rung_resolved *now);
 rung_status rung_context_copy_outputs(rung_context *context, const rung_resolved *now);
+/* Rows of an output from `image`, where they lie dense, into a larger buffer of the caller. */
+rung_status rung_context_spread_output(rung_context *context, uint32_t slot, const rung_resolved *now,
+                                       const uint8_t *image);
 /* Strides of a tensor, dense ones where it has none. */
 void rung_buffer_strides(const rung_tensor *tensor, int64_t *out_stride);
 /* Where the caller finds an output that it has not bound. */
@@ -201,18 +217,57 @@ rung_status rung_context_make_kept(rung_context *context);
 void rung_context_drop_kept(rung_context *context);
 void rung_context_keep(rung_context *context, const rung_resolved *now, const rung_step *step);
 void rung_context_put_back(rung_context *context);
-/* Feeds (feed.c): those of whole outputs behind a run, and all of them for a clone. */
+/* Feeds (feed.c): those of whole outputs behind a run, those into inputs of the next one, and all of them for a clone. */
 rung_status rung_context_feed_whole(rung_context *context);
+/* Into inputs: memory for it, the copies, what the next run then finds bound, and what it does not where this one failed. */
+rung_status rung_context_feed_room(rung_context *context, const rung_resolved *now);
+void rung_context_feed_inputs(rung_context *context, const rung_resolved *now);
+void rung_context_bind_fed_inputs(rung_context *context, const rung_resolved *now);
+void rung_context_unfeed_inputs(rung_context *context);
+bool rung_context_feeds_input(const rung_context *context, int slot);
+bool rung_context_feeds_whole(const rung_context *context);
 rung_status rung_context_copy_feeds(rung_context *to, const rung_context *from);
-bool rung_context_feeds_output(const rung_context *context, uint32_t slot);
-/* Outputs that are asked for (wanted.c): by the caller or by a feed. And the steps that are not taken, a byte each; NULL:
- * all are. */
+bool rung_context_feeds_output(const rung_context *main, uint32_t slot); /* states or inputs */
+bool rung_context_feeds_state(const rung_context *main, uint32_t slot);
+/* Outputs that are asked for (wanted.c): by the caller or by a feed into a state. And the steps that are not taken, a byte
+ * each; NULL: all are. Settled by the caller's thread in front of a run. */
 rung_status rung_context_make_wanted(rung_context *context);
 void rung_context_drop_wanted(rung_context *context);
 bool rung_context_wants(const rung_context *context, uint32_t slot);
-const uint8_t *rung_context_left_out(rung_context *context);
+void rung_context_settle_wanted(rung_context *context);
+const uint8_t *rung_context_left_out(const rung_context *context);
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
+
+/* ---- one run (execute.c). The rows by sequence, where the graph has key/value states: */
+typedef struct rung_run_rows {
+  const int32_t *offsets, *slot, *past;
+  int64_t n;
+} rung_run_rows;
+/* Extents, checks and places, by what is bound. */
+rung_status rung_run_prepare(rung_context *context, rung_resolved **out_now, rung_run_rows *out_rows);
+/* The generation that a run begins with, retained for it; NULL: no weights. */
+rung_table *rung_run_begin(rung_context *context);
+/* Steps and what they need in front of them; the table is released. */
+rung_status rung_run_start(rung_context *context, rung_resolved *now, const rung_run_rows *rows, rung_table *table);
+/* Results as rung_context_output gives them. */
+void rung_run_results(rung_context *context, const rung_resolved *now);
+/* States as they were; `status` is handed on. */
+rung_status rung_run_fail(rung_context *context, rung_resolved *now, const rung_run_rows *rows, uint64_t counter,
+                          rung_status status);
+
+/* ---- submitted runs (submit.c) */
+void rung_context_drop_flights(rung_context *context); /* waits for them */
+/* Waits until none is pending, and puts states back where one has failed. Calls that change what runs share begin so. */
+void rung_context_quiet(rung_context *context);
+/* The same for whichever context has runs pending that use the state. */
+void rung_state_quiet(rung_state *state);
+uint64_t rung_flights_bytes(const rung_flights *flights); /* of class load */
+/* Only while submitted runs are pending is anybody else there (flights.c). */
+void rung_context_lock(rung_context *context);
+void rung_context_unlock(rung_context *context);
+/* Arenas lose pages only here: everyone looks again. */
+void rung_context_stale(rung_context *context);
 /* Commits what a binding needs; over the budget: a refusal, and the memory of the binding before (commit.c). */
 rung_status rung_context_commit(rung_context *context, rung_resolved *now);
 /* Does what the caller bound hold an output of `bytes`? */

@@ -215,6 +215,7 @@ void rung_state_settle(rung_state *s, int32_t slot) {
 }
 
 rung_status rung_state_shift(rung_state *s, int32_t slot, int64_t keep, int64_t count, rung_error *error) {
+  rung_state_quiet(s);
   if (!s || slot < 0 || slot >= s->sequences)
     return rung_fail(error, RUNG_OUT_OF_RANGE, "shift: there is no sequence %d", slot);
   const int64_t length = s->length[slot];

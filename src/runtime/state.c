@@ -386,6 +386,7 @@ int64_t rung_state_first(const rung_state *s, const rung_kv_class *class_, int32
 
 int64_t rung_state_held(const rung_state *s, int32_t slot) {
   int64_t first = 0;
+  rung_state_quiet((rung_state *)(uintptr_t)s);
   for (uint32_t c = 0; s && slot >= 0 && slot < s->sequences && c < s->classes; c++) {
     const int64_t own = rung_state_first(s, &s->class_[c], slot);
     if (own > first) first = own;
@@ -394,6 +395,7 @@ int64_t rung_state_held(const rung_state *s, int32_t slot) {
 }
 
 rung_status rung_state_truncate(rung_state *s, int32_t slot, int64_t length, rung_error *error) {
+  rung_state_quiet(s);
   if (!s || slot < 0 || slot >= s->sequences)
     return rung_fail(error, RUNG_OUT_OF_RANGE, "truncate: there is no sequence %d", slot);
   if (length < 0 || length > s->length[slot])
@@ -417,6 +419,7 @@ rung_status rung_state_truncate(rung_state *s, int32_t slot, int64_t length, run
 }
 
 void rung_state_clear(rung_state *s) {
+  rung_state_quiet(s);
   if (!s) return;
   const size_t n = (size_t)s->sequences;
   memset(s->length, 0, n * sizeof *s->length);
@@ -441,6 +444,7 @@ rung_state_item *rung_state_find(rung_state *s, const char *name) {
 }
 
 rung_status rung_state_tensor(rung_state *s, const char *name, rung_error *error, rung_tensor *out_tensor) {
+  rung_state_quiet(s);
   rung_state_item *item = rung_state_find(s, name);
   if (!item || !out_tensor) return rung_fail(error, RUNG_NOT_FOUND, "there is no state \"%s\"", name ? name : "");
   if (rung_state_is_kv(item))
@@ -459,8 +463,12 @@ rung_status rung_state_tensor(rung_state *s, const char *name, rung_error *error
 uint64_t rung_state_bytes(const rung_state *s) {
   uint64_t bytes = 0;
   if (!s) return 0;
+  rung_state_quiet((rung_state *)(uintptr_t)s);
   for (uint32_t c = 0; c < s->classes; c++) bytes += s->class_[c].region.committed;
   for (uint32_t i = 0; i < s->items; i++) bytes += s->item[i].region.committed;
   return bytes;
 }
-uint64_t rung_state_moved(const rung_state *s) { return s ? s->moved : 0; }
+uint64_t rung_state_moved(const rung_state *s) {
+  rung_state_quiet((rung_state *)(uintptr_t)s);
+  return s ? s->moved : 0;
+}

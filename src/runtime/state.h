@@ -66,8 +66,9 @@ struct rung_state {
   rung_slot_shift *shift; /* [sequences] */
   uint64_t *mark;         /* [sequences]: the last check that saw the slot, so that doubles are found in one pass */
   uint64_t mark_stamp;
-  uint64_t moved; /* bytes that calls moved between places of states */
-  float *row;     /* two rows of the widest item, then sines and cosines: runs settle shifts without an allocation */
+  rung_context *submitter; /* whose submitted runs may be pending; NULL: nobody's */
+  uint64_t moved;          /* bytes that calls moved between places of states */
+  float *row; /* two rows of the widest item, then sines and cosines: runs settle shifts without an allocation */
   size_t row_floats, scratch_floats;
 };
 

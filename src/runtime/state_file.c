@@ -23,6 +23,7 @@ typedef struct cut {
 static rung_status cut_of(const rung_state *s, const char *what, int32_t slot, rung_error *error, cut *out) {
   if (!s || slot < RUNG_ALL_SEQUENCES || slot >= s->sequences)
     return rung_fail(error, RUNG_OUT_OF_RANGE, "%s: there is no sequence %d", what, slot);
+  rung_state_quiet((rung_state *)(uintptr_t)s);
   *out = slot < 0 ? (cut){0, s->sequences, true} : (cut){slot, 1, false};
   if (slot >= 0 && !s->classes)
     return rung_fail(error, RUNG_UNSUPPORTED, "%s: the template has no key/value state; all sequences only", what);

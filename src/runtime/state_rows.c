@@ -13,6 +13,7 @@ static rung_status check_slot(const rung_state *s, const char *what, int32_t slo
 /* Positions [first, first + count) of a state that are held, and room for them in `floats` numbers. */
 static rung_status find_rows(rung_state *s, const char *name, int32_t slot, int64_t first, int64_t count,
                              const void *rows, size_t floats, rung_error *error, const rung_kv_view **out_kv) {
+  rung_state_quiet(s);
   rung_state_item *item = rung_state_find(s, name);
   if (!item || !rung_state_is_kv(item))
     return rung_fail(error, RUNG_NOT_FOUND, "there is no key/value state \"%s\"", name ? name : "");
@@ -54,6 +55,7 @@ rung_status rung_state_write_rows(rung_state *s, const char *name, int32_t slot,
 }
 
 rung_status rung_state_extend(rung_state *s, int32_t slot, int64_t length, rung_error *error) {
+  rung_state_quiet(s);
   RUNG_TRY(check_slot(s, "extend", slot, error));
   const int64_t past = s->length[slot];
   if (length < past)
@@ -123,6 +125,8 @@ static void copy_class(rung_state *to, int32_t to_slot, const rung_state *from, 
 
 rung_status rung_state_copy(rung_state *to, int32_t to_slot, rung_state *from, int32_t from_slot, int64_t length,
                             rung_error *error) {
+  rung_state_quiet(to);
+  rung_state_quiet(from);
   RUNG_TRY(check_copy(to, to_slot, from, from_slot, length, error));
   if (!length) return rung_state_truncate(to, to_slot, 0, error);
   rung_state_settle(from, from_slot);

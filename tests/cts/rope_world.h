@@ -86,7 +86,7 @@ static inline bool rope_open(world *w, rope_model *m, int device, const char *ty
   return world_open(w, rope_text(type, m->adjacent), &(world_options){.device = world_devices[device], .state = &so});
 }
 
-static inline rung_status rope_try(world *w, rope_model *m, const rung_rows *rows, int32_t count) {
+static inline rung_status rope_bind(world *w, rope_model *m, const rung_rows *rows, int32_t count) {
   static float q[ROPE_CHUNK][4 * ROPE_DIM], k[ROPE_CHUNK][2 * ROPE_DIM], v[ROPE_CHUNK][2 * ROPE_DIM];
   int64_t n = 0;
   for (int32_t r = 0; r < count; r++) {
@@ -106,7 +106,16 @@ static inline rung_status rope_try(world *w, rope_model *m, const rung_rows *row
   CHECK(world_put(w, ROPE_IN_Q, (int64_t[]){n, 4, 8}, q, (size_t)n * sizeof q[0]) &&
         world_put(w, ROPE_IN_K, (int64_t[]){n, 2, 8}, k, (size_t)n * sizeof k[0]) &&
         world_put(w, ROPE_IN_V, (int64_t[]){n, 2, 8}, v, (size_t)n * sizeof v[0]));
-  return rung_context_run(w->context);
+  return RUNG_OK;
+}
+
+static inline rung_status rope_try(world *w, rope_model *m, const rung_rows *rows, int32_t count) {
+  const rung_status status = rope_bind(w, m, rows, count);
+  return status ? status : rung_context_run(w->context);
+}
+
+static inline void rope_grown(rope_model *m, const rung_rows *rows, int32_t count) {
+  for (int32_t r = 0; r < count; r++) m->length[rows[r].slot] += rows[r].count;
 }
 
 static inline bool rope_run(world *w, rope_model *m, const rung_rows *rows, int32_t count) {
@@ -116,7 +125,7 @@ static inline bool rope_run(world *w, rope_model *m, const rung_rows *rows, int3
     TEST_FAIL_("run: %s", rung_context_message(w->context));
     return false;
   }
-  for (int32_t r = 0; r < count; r++) m->length[rows[r].slot] += rows[r].count;
+  rope_grown(m, rows, count);
   return true;
 }
 

@@ -19,6 +19,8 @@ typedef struct world_options {
   const rung_state_options *state; /* NULL: none is made */
   bool commit_all, plain;          /* plain: no pass but what the device needs */
   uint64_t seed;
+  int in_flight;
+  bool one_output;
 } world_options;
 
 typedef struct world {
@@ -39,6 +41,8 @@ static inline rung_status world_compile(world *w, const world_options *o) {
   rung_context_options context = rung_context_options_default();
   context.commit_all = o->commit_all;
   context.seed = o->seed;
+  context.in_flight = o->in_flight;
+  context.one_output = o->one_output;
   rung_status s = rung_template_create(w->device, w->graph, &compile, &w->error, &w->template_);
   if (!s) s = rung_program_create(w->template_, o->ceiling, o->ceilings, &w->error, &w->program);
   if (!s && o->state) s = rung_state_create(w->template_, o->state, &w->error, &w->state);

@@ -331,4 +331,6 @@ const rung_backend rung_backend_cuda = {.name = "cuda",
                                         .steps = rung_cuda_steps,
                                         .forget = rung_cuda_forget,
                                         .settle = rung_cuda_settle,
+                                        .settle_later = rung_cuda_settle_later,
+                                        .settle_note = rung_cuda_settle_note,
                                         .tuning = &rung_cuda_tuning};

@@ -11,7 +11,7 @@
 
 enum { RUNG_CUDA_RING = 1 << 20 }; /* bytes of pinned memory that small copies go through */
 
-/* What a kernel that refuses its operands leaves, in memory that both sides see: the first refusal of a run. */
+/* What a kernel that refuses its operands leaves, in memory of the device: the first refusal of a run. */
 typedef struct rung_cuda_refusal {
   int32_t set;
   int32_t kind; /* RUNG_CUDA_REFUSES_* (kernels/common.cuh) */

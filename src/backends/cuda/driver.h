@@ -54,6 +54,7 @@ enum {
   RUNG_CU_UNKNOWN = 999,
   RUNG_CU_PROGRAMMATIC = 6, /* launch attribute */
   RUNG_CU_HOST_MAPPED = 2,  /* of cuMemHostAlloc */
+  RUNG_CU_NO_TIMES = 2,     /* of cuEventCreate */
   RUNG_CU_CAPTURE_THREAD = 1,
   RUNG_CU_SHARED_BYTES = 8, /* function attribute: dynamic shared memory */
   RUNG_CU_SHARED_SHARE = 9, /* of a processor's memory, in percent; the rest is cache */

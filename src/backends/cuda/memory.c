@@ -173,6 +173,75 @@ static rung_status far_check(void *self_, rung_error *error) {
   return status;
 }
 
+/* ---- without waiting */
+
+static void *far_pin(void *self_, size_t bytes) {
+  rung_cuda *self = self_;
+  void *before, *p = NULL;
+  rung_cuda_enter(self, &before);
+  if (self->driver.host_alloc(&p, bytes, 0)) p = NULL;
+  rung_cuda_leave(self, before);
+  return p;
+}
+
+static void far_unpin(void *self_, void *p) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  wait_all(self);
+  self->driver.host_free(p);
+  rung_cuda_leave(self, before);
+}
+
+static void far_read_later(void *self_, void *to, const void *from, size_t bytes) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  rung_cuda_ok(self, self->driver.to_host(to, (uint64_t)(uintptr_t)from, bytes, self->stream),
+               "copying from the device");
+  rung_cuda_leave(self, before);
+}
+
+static void *mark_make(void *self_) {
+  rung_cuda *self = self_;
+  void *before, *event = NULL;
+  rung_cuda_enter(self, &before);
+  if (self->driver.event_create(&event, RUNG_CU_NO_TIMES)) event = NULL;
+  rung_cuda_leave(self, before);
+  return event;
+}
+
+static void mark_drop(void *self_, void *mark) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  self->driver.event_destroy(mark);
+  rung_cuda_leave(self, before);
+}
+
+static void mark_set(void *self_, void *mark) {
+  rung_cuda *self = self_;
+  void *before;
+  rung_cuda_enter(self, &before);
+  rung_cuda_ok(self, self->driver.event_record(mark, self->stream), "marking");
+  rung_cuda_leave(self, before);
+}
+
+/* Not under the lock: others go on launching. */
+static rung_status mark_wait(void *self_, void *mark, rung_error *error) {
+  rung_cuda *self = self_;
+  void *before = NULL;
+  self->driver.context_get(&before);
+  if (before != self->context) self->driver.context_set(self->context);
+  const int result = self->driver.event_wait(mark);
+  if (before != self->context) self->driver.context_set(before);
+  rung_cuda_enter(self, &before);
+  rung_cuda_ok(self, result, "waiting");
+  const rung_status status = rung_cuda_failed(self, error);
+  rung_cuda_leave(self, before);
+  return status;
+}
+
 rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error) {
   const rung_cu_page_kind kind = page_kind(self);
   int result = self->driver.page_size(&self->page, &kind, 0);
@@ -192,7 +261,14 @@ rung_status rung_cuda_memory_open(rung_cuda *self, rung_error *error) {
                          .read = far_read,
                          .copy = far_copy,
                          .zero = far_zero,
-                         .check = far_check};
+                         .check = far_check,
+                         .pin = far_pin,
+                         .unpin = far_unpin,
+                         .read_later = far_read_later,
+                         .mark_make = mark_make,
+                         .mark_drop = mark_drop,
+                         .mark_set = mark_set,
+                         .mark_wait = mark_wait};
   return RUNG_OK;
 }
 

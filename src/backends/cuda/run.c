@@ -34,8 +34,8 @@ typedef struct kept {
   captured graph[GRAPHS];
   table table[TABLES];
   uint64_t clock, serial;
-  rung_cuda_refusal *refusal; /* pinned */
-  uint64_t refusal_there;
+  rung_cuda_refusal *refusal; /* pinned: a copy of what is on the device, behind the steps */
+  void *refusal_there;
   void *counters; /* on the device, RUNG_CUDA_COUNTERS words */
   bool failed;    /* a table could not be placed */
   rung_cuda_times times;
@@ -194,14 +194,14 @@ static rung_status make_kept(rung_cuda *self, rung_error *error, kept **out) {
   k->list.host = self->host;
   void *before, *pinned = NULL;
   rung_cuda_enter(self, &before);
-  int result = self->driver.host_alloc(&pinned, sizeof *k->refusal, RUNG_CU_HOST_MAPPED);
+  const int result = self->driver.host_alloc(&pinned, sizeof *k->refusal, 0);
   k->refusal = pinned;
   if (!result) memset(pinned, 0, sizeof *k->refusal);
-  if (!result) result = self->driver.host_address(&k->refusal_there, pinned, 0);
   rung_cuda_times_open(self, &k->times);
   rung_cuda_leave(self, before);
   *out = k;
-  if (!result && !(k->counters = self->far.alloc(self, RUNG_CUDA_COUNTERS * sizeof(uint32_t))))
+  if (!result && (!(k->counters = self->far.alloc(self, RUNG_CUDA_COUNTERS * sizeof(uint32_t))) ||
+                  !(k->refusal_there = self->far.alloc(self, sizeof *k->refusal))))
     return rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: no memory for counters on the device");
   return result ? rung_fail(error, RUNG_OUT_OF_MEMORY, "cuda: pinned memory: %s", rung_cuda_text(self, result))
                 : RUNG_OK;
@@ -220,9 +220,28 @@ void rung_cuda_forget(void *self_, void *kept_) {
     if (k->table[i].there) self->driver.free(k->table[i].there);
   if (k->refusal) self->driver.host_free(k->refusal);
   if (k->counters) self->driver.free((uint64_t)(uintptr_t)k->counters);
+  if (k->refusal_there) self->driver.free((uint64_t)(uintptr_t)k->refusal_there);
   rung_cuda_leave(self, before);
   rung_host_free(self->host, RUNG_MEMORY_host, k->list.data, k->list.capacity);
   rung_host_free(self->host, RUNG_MEMORY_host, k, sizeof *k);
+}
+
+/* Queues the copy to where the host looks. */
+static void fetch_refusal(kept *k, void *to) {
+  rung_cuda *self = k->device;
+  rung_cuda_ok(self,
+               self->driver.to_host(to, (uint64_t)(uintptr_t)k->refusal_there, sizeof(rung_cuda_refusal), self->stream),
+               "reading refusals");
+}
+
+static rung_status refused(const rung_cuda_refusal *note, rung_error *error) {
+  const rung_cuda_refusal r = *note;
+  if (!r.set) return RUNG_OK;
+  if (r.kind == RUNG_CUDA_REFUSES_INDEX)
+    return rung_fail(error, RUNG_OUT_OF_RANGE, "an index is %lld, outside an extent of %lld", (long long)r.value,
+                     (long long)r.limit);
+  return rung_fail(error, RUNG_OUT_OF_RANGE, "ragged rows: position or slot %lld, the state has room for %lld",
+                   (long long)r.value, (long long)r.limit);
 }
 
 rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
@@ -231,13 +250,30 @@ rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
   RUNG_TRY(self->far.check(self, error));
   if (k) rung_cuda_times_take(self, &k->times);
   if (!k || !k->refusal->set) return RUNG_OK;
-  const rung_cuda_refusal r = *k->refusal;
+  const rung_status status = refused(k->refusal, error);
+  rung_far_zero(&self->far, k->refusal_there, sizeof *k->refusal);
   *k->refusal = (rung_cuda_refusal){0};
-  if (r.kind == RUNG_CUDA_REFUSES_INDEX)
-    return rung_fail(error, RUNG_OUT_OF_RANGE, "an index is %lld, outside an extent of %lld", (long long)r.value,
-                     (long long)r.limit);
-  return rung_fail(error, RUNG_OUT_OF_RANGE, "ragged rows: position or slot %lld, the state has room for %lld",
-                   (long long)r.value, (long long)r.limit);
+  return status;
+}
+
+/* Graphs have the address of the one refusal in them, so each run's is taken from there before the next one's steps. */
+void rung_cuda_settle_later(void *self_, void *kept_, void *note) {
+  rung_cuda *self = self_;
+  kept *k = kept_;
+  void *before;
+  if (!k) return;
+  _Static_assert(sizeof(rung_cuda_refusal) <= RUNG_NOTE, "a refusal fits a note");
+  rung_cuda_enter(self, &before);
+  fetch_refusal(k, note);
+  rung_cuda_ok(self,
+               self->driver.fill((uint64_t)(uintptr_t)k->refusal_there, 0, sizeof(rung_cuda_refusal), self->stream),
+               "filling");
+  rung_cuda_leave(self, before);
+}
+
+rung_status rung_cuda_settle_note(void *self, const void *note, rung_error *error) {
+  (void)self;
+  return refused(note, error);
 }
 
 /* The block table of a paged state, copied once a run. */
@@ -319,7 +355,7 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
                             .run = r->run,
                             .index = index,
                             .prepared = prepared,
-                            .refusal = r->kept->refusal_there,
+                            .refusal = (uint64_t)(uintptr_t)r->kept->refusal_there,
                             .table = place_table,
                             .kept = r->kept,
                             .counters = (uint64_t)(uintptr_t)r->kept->counters,
@@ -351,6 +387,7 @@ static rung_status trace_step(const running *r, uint32_t index, const rung_cuda_
 
 rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t first, uint32_t count) {
   running r = {.self = self_, .image = image_, .run = run};
+  void *before;
   if (!*run->kept) {
     kept *made = NULL;
     const rung_status status = make_kept(r.self, run->error, &made);
@@ -369,6 +406,9 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
     RUNG_TRY(run->on_step ? trace_step(&r, i, prepared) : run_step(&r, i, prepared));
   }
   flush(r.kept, false);
+  rung_cuda_enter(r.self, &before);
+  fetch_refusal(r.kept, r.kept->refusal);
+  rung_cuda_leave(r.self, before);
   return RUNG_OK;
 }
 

@@ -44,5 +44,7 @@ size_t rung_cuda_launch_one(rung_cuda *self, const rung_cuda_list *list, size_t 
 rung_status rung_cuda_steps(void *self, void *image, rung_run *run, uint32_t first, uint32_t count);
 void rung_cuda_forget(void *self, void *kept);
 rung_status rung_cuda_settle(void *self, void *kept, rung_error *error);
+void rung_cuda_settle_later(void *self, void *kept, void *note);
+rung_status rung_cuda_settle_note(void *self, const void *note, rung_error *error);
 
 #endif
