@@ -11,11 +11,11 @@ export RUNG_CUDA_CACHE="${RUNG_CUDA_CACHE:-$build/kernels}"
 cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRUNG_SHARED=OFF -DRUNG_EXAMPLES=OFF -DRUNG_INSTALL=OFF \
   > "$out/build.log" 2>&1 &&
   cmake --build "$build" -j "$(nproc)" --target rung_tool test_cuda_compile test_cuda_ops test_cuda_model \
-    test_cuda_tune test_cuda_choose test_submit test_submit_failures test_submit_around >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
+    test_cuda_tune test_cuda_choose test_submit test_submit_failures test_submit_around test_wanted >> "$out/build.log" 2>&1 || { tail -20 "$out/build.log"; exit 1; }
 failed=0
 case "${1:-}" in
   test)
-    for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_tune models/test_cuda_choose "cts/test_submit cuda" \
+    for test in ops/test_cuda_compile models/test_cuda_model models/test_cuda_tune models/test_cuda_choose "cts/test_submit cuda" "cts/test_wanted cuda" \
       "cts/test_submit_failures cuda" "cts/test_submit_around cuda" ops/test_cuda_ops; do
       log=$out/$(basename "${test% cuda}").log
       timeout 180 "$build"/tests/$test > "$log" 2>&1

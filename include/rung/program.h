@@ -250,11 +250,12 @@ RUNG_API rung_memory rung_context_memory(const rung_context *context);
  * or an output that is fed to them. These end with RUNG_CANCELLED and a message that names the one before, also where they
  * were submitted before the failure was waited for. Then states are as they were before the run that failed.
  *
- * Of the other calls, binding, rung_context_want_output, rung_context_set_rows, rung_context_set_extent, rung_context_output, _message and _cancel do
- * not wait; inputs and outputs bound anew are for runs submitted later. rung_context_run first waits as rung_context_sync
- * does, and returns its failure. All others, those of the context's state included, wait until nothing is pending; so does
- * destroying the context, and with it whatever it keeps alive. Runs that are pending keep a state to one context
- * (RUNG_BUSY for another's submit). Forking while any are is not supported. Tickets count from 1. */
+ * Of the other calls, binding, rung_context_want_output, rung_context_set_rows, rung_context_set_extent,
+ * rung_context_output, _message and _cancel do not wait; what is bound or wanted anew is for runs submitted later.
+ * rung_context_run first waits as rung_context_sync does, and returns its failure. All others, those of the context's state
+ * included, wait until nothing is pending; so does destroying the context, and with it whatever it keeps alive. Runs that
+ * are pending keep a state to one context (RUNG_BUSY for another's submit). Forking while any are is not supported. Tickets
+ * count from 1. */
 RUNG_API RUNG_CHECKED rung_status rung_context_submit(rung_context *context, uint64_t *out_ticket);
 /* Until the run has ended; returns its status, with its message in the context. Tickets may be waited for in any order, and
  * again: until in_flight more have been submitted, then it is RUNG_NOT_FOUND. */
