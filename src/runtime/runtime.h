@@ -184,6 +184,7 @@ rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const in
 uint64_t rung_plan_scratch(const rung_plan *plan, const rung_resolved *resolved);
 /* Clears the message; refuses contexts without a program (context.c). */
 rung_status rung_context_ready(rung_context *context);
+static inline bool rung_context_is_far(const rung_context *c) { return c->far != NULL; }
 /* Ragged inputs as they are bound (rows.c). */
 rung_status rung_context_check_rows(rung_context *context);
 rung_status rung_context_check_total(rung_context *context, const rung_resolved *now);
