@@ -398,6 +398,7 @@ typedef struct rung_loop_attrs {
   const char *symbol;
   rung_dim trip;
 } rung_loop_attrs;
+enum { RUNG_LOOP_OPERANDS = 256 }; /* the most that a loop may have */
 /* ---- assign(state, x) -> state'. fused(operands...): one body, whose meaning it has. */
 
 #endif

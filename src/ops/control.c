@@ -81,7 +81,7 @@ const rung_op rung_op_if = {
 
 /* ---- loop(trip, condition, carried..., captures...) */
 
-enum { FIRST = 2, MOST_OPERANDS = 256 }; /* iteration and condition come before the carried values */
+enum { FIRST = 2, MOST_OPERANDS = RUNG_LOOP_OPERANDS }; /* iteration and condition come before the carried values */
 
 static const rung_attr loop_attributes[] = {
     {.name = "carried",

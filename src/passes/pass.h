@@ -38,7 +38,7 @@ typedef struct rung_pass_row {
 } rung_pass_row;
 
 /* Part of the keys of stored compiles: raise it with every change that makes another graph out of the same one. */
-enum { RUNG_PASSES_REVISION = 5 };
+enum { RUNG_PASSES_REVISION = 6 };
 
 /* All passes in order over a copy of `graph`; the verifier runs after each. The result is the caller's. */
 rung_status rung_pipeline_run(rung_pass_env *env, const rung_graph *graph, rung_graph **out_graph);
@@ -105,9 +105,48 @@ bool rung_constant_number(const rung_graph *graph, uint32_t value, double *out_n
  * that are large, that grow, or that the reference refuses. */
 rung_status rung_constant_fold(rung_pass_env *env, rung_rewrite *rewrite, uint32_t index, bool *out_done);
 
-/* ---- forms of several weights (group.c) */
+/* ---- captures of control ops, and values of weights alone (captures.c) */
 
-enum { RUNG_FORM_BODY_NODES = 96 }; /* most nodes of a sub-graph that becomes a form's body */
+/* The first operand that the op does nothing with but hand it to its bodies; n_in for ops that are no control op. */
+uint32_t rung_first_capture(const rung_node *node);
+/* How many operands the control op may have. */
+uint32_t rung_most_operands(const rung_node *node);
+/* The value of body `b` that is capture `operand`; 0 where the body has it by another type (extents that a run checks).
+ */
+uint32_t rung_captured_as(const rung_graph *graph, const rung_node *node, uint32_t b, uint32_t operand);
+/* Can operand 1 of the matmul be packed? *out_turn: only its transpose. */
+bool rung_factor_packs(const rung_pass_env *env, const rung_graph *graph, const rung_node *node, bool *out_turn);
+/* By operand: is it a capture with which a product in the bodies multiplies, and that this can read packed? In memory of
+ * `arena`. */
+rung_status rung_captured_factors(const rung_pass_env *env, rung_arena *arena, const rung_graph *graph,
+                                  const rung_node *node, bool **out_factor);
+/* Begins a body of `to` with the inputs of `body` and behind them one for each value `more` of `to`, given in
+ * out_inside; what stands between the inputs is the caller's to copy with out_inner. `as` by input: itself, an earlier
+ * one that stands for it, or UINT32_MAX: it goes. NULL: all stay. */
+rung_status rung_body_begin(const rung_pass_env *env, const rung_graph *body, rung_graph *to, const uint32_t *as,
+                            const rung_value *more, uint32_t n_more, rung_rewrite *out_inner, rung_value *out_inside);
+/* Control op `index` again on these operands and finished bodies; maps the results. */
+rung_status rung_control_end(const rung_pass_env *env, rung_rewrite *rewrite, uint32_t index, const rung_value *in,
+                             uint32_t n_in, rung_graph *const *body);
+
+/* A graph, or a body with the node that has it and the scope of that. */
+typedef struct rung_scope {
+  const rung_graph *graph;
+  const rung_node *node;
+  const struct rung_scope *outer; /* NULL: no body */
+  uint8_t *origin;                /* by value */
+} rung_scope;
+enum { RUNG_FORM_BODY_NODES = 96, RUNG_FORM_SOURCES = 128 }; /* most of a sub-graph that becomes a form's body */
+/* The nodes that make a value, weights included, each with its scope. */
+typedef struct rung_part {
+  const rung_scope *scope[RUNG_FORM_BODY_NODES];
+  uint32_t node[RUNG_FORM_BODY_NODES];
+  uint32_t nodes, sources;
+} rung_part;
+/* Why a value of weights alone is better left to the run; NULL: it may be a form of `out`. */
+const char *rung_form_refused(const rung_scope *scope, uint32_t value, rung_part *out);
+
+/* ---- forms of several weights (group.c) */
 
 /* A form of the weights (or bodies' forms) `member`, which are nodes of `from`: rows one after another, or with panel >
  * 0 panels of them in turn; the sources are copied to `to` where they are missing. */

@@ -23,6 +23,8 @@ static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_Q
   PASS(dead, dead, want_fold)                         \
   PASS(patterns, patterns, want_fuse)                 \
   PASS(precision, precision, want_narrow)             \
+  PASS(hoist, hoist, want_fold)                       \
+  PASS(common, common_hoisted, want_fold)             \
   PASS(weights_only, weights_only, want_fold)         \
   PASS(dead, dead_forms, want_fold)                   \
   PASS(merge, merge, want_merge)                      \

@@ -13,10 +13,6 @@
 #include "ops/op_table.h"
 #include "passes/pass.h"
 
-enum { MAX_NODES = RUNG_FORM_BODY_NODES, MAX_SOURCES = 128 };
-/* A sub-graph that makes much of little (an outer product) is cheaper to run than to keep. */
-enum { GROWTH = 4, GROWTH_FROM = 16 << 20 };
-
 typedef struct deriver {
   rung_pass_env *env;
   rung_rewrite rw;
@@ -30,21 +26,9 @@ typedef struct deriver {
 
 static bool is_view(const rung_node *node) { return (node->op->flags & RUNG_OP_VIEW) && node->n_in; }
 
-/* Can operand 1 of the matmul be packed, turned or as it is? */
 static bool packs(const deriver *d, const rung_node *node, bool *out_turn) {
-  const rung_graph *g = d->rw.from;
-  if (node->op != &rung_op_matmul) return false;
-  const rung_value_type *b = rung_graph_value_type(g, node->in[1]);
-  const rung_layout *layout = rung_pass_layout(d->env, b);
-  *out_turn = !((const rung_matmul_attrs *)node->attrs)->transpose_b;
-  if (d->origin[node->in[1]] != RUNG_FROM_WEIGHTS || !layout || (*out_turn && rung_type_is_block(b->type)))
-    return false;
-  char why[160];
-  rung_matmul_attrs attrs = *(const rung_matmul_attrs *)node->attrs;
-  attrs.transpose_b = true;
-  rung_node asked = *node;
-  asked.attrs = &attrs;
-  return rung_pass_has_kernel(d->env, g, &asked, 1, layout->id, why, sizeof why);
+  return node->op == &rung_op_matmul && d->origin[node->in[1]] == RUNG_FROM_WEIGHTS &&
+         rung_factor_packs(d->env, d->rw.from, node, out_turn);
 }
 
 static void want(deriver *d, uint32_t value) {
@@ -54,7 +38,19 @@ static void want(deriver *d, uint32_t value) {
   if (d->origin[value] == RUNG_FROM_WEIGHTS && op != &rung_op_weight) d->root[value] = true;
 }
 
-static void find_roots(deriver *d) {
+/* A factor, also one of a product in a body that captures it, becomes a form as the product reads it, views at its end
+ * included. */
+static void want_operand(deriver *d, const rung_node *node, uint32_t k, bool captured_factor) {
+  const rung_graph *g = d->rw.from;
+  bool turn = false;
+  if (!captured_factor && (k != 1 || !packs(d, node, &turn))) {
+    want(d, node->in[k]);
+  } else if (!turn && rung_graph_producer(g, node->in[k])->op != &rung_op_weight) {
+    d->root[node->in[k]] = true;
+  }
+}
+
+static rung_status find_roots(deriver *d) {
   const rung_graph *g = d->rw.from;
   for (uint32_t i = 0; i < g->nodes; i++) {
     const rung_node *node = &g->node[i];
@@ -62,67 +58,25 @@ static void find_roots(deriver *d) {
   }
   for (uint32_t i = 0; i < g->nodes; i++) {
     const rung_node *node = &g->node[i];
-    bool turn;
+    bool *factor = NULL;
     if (node->results && d->origin[node->first_value] != RUNG_FROM_ELSEWHERE) continue; /* part of a sub-graph itself */
-    for (uint32_t k = 0; k < node->n_in; k++) {
-      if (d->origin[node->in[k]] != RUNG_FROM_WEIGHTS) continue;
-      if (k != 1 || !packs(d, node, &turn)) {
-        want(d, node->in[k]);
-      } else if (!turn && rung_graph_producer(g, node->in[k])->op != &rung_op_weight) {
-        d->root[node->in[k]] = true;
-      }
-    }
+    if (node->op->flags & RUNG_OP_CONTROL) RUNG_TRY(rung_captured_factors(d->env, &d->rw.to->arena, g, node, &factor));
+    for (uint32_t k = 0; k < node->n_in; k++)
+      if (d->origin[node->in[k]] == RUNG_FROM_WEIGHTS) want_operand(d, node, k, factor && factor[k]);
   }
   for (uint32_t i = 0; i < g->outputs; i++)
     if (d->origin[g->output[i].value] == RUNG_FROM_WEIGHTS) want(d, g->output[i].value);
+  return RUNG_OK;
 }
 
 /* ---- bodies */
-
-typedef struct part {
-  uint32_t node[MAX_NODES];
-  uint32_t nodes, sources;
-  int64_t source_bytes;
-} part;
 
 static int by_index(const void *a, const void *b) {
   const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return x < y ? -1 : x > y;
 }
 
-static uint64_t bytes_of(const rung_graph *g, uint32_t value) {
-  const rung_value_type *type = rung_graph_value_type(g, value);
-  int64_t elements = 0;
-  rung_type_is_fixed(g->dims, type, &elements);
-  return rung_type_bytes(type->type, (uint64_t)elements);
-}
-
-static bool add_node(part *p, uint32_t node) {
-  for (uint32_t i = 0; i < p->nodes; i++)
-    if (p->node[i] == node) return true;
-  if (p->nodes == MAX_NODES) return false;
-  p->node[p->nodes++] = node;
-  return true;
-}
-
-/* The nodes that make a value, in the graph's order. False if they are too many. */
-static bool collect(const rung_graph *g, uint32_t value, part *out) {
-  *out = (part){.nodes = 0};
-  add_node(out, g->value[value].node);
-  for (uint32_t i = 0; i < out->nodes; i++) {
-    const rung_node *node = &g->node[out->node[i]];
-    if (node->op == &rung_op_weight) {
-      out->sources++;
-      out->source_bytes += (int64_t)bytes_of(g, node->first_value);
-    }
-    for (uint32_t k = 0; k < node->n_in; k++)
-      if (!add_node(out, g->value[node->in[k]].node)) return false;
-  }
-  qsort(out->node, out->nodes, sizeof *out->node, by_index);
-  return out->sources <= MAX_SOURCES;
-}
-
-static rung_graph *build_body(deriver *d, const part *p, uint32_t value, bool turn) {
+static rung_graph *build_body(deriver *d, const rung_part *p, uint32_t value, bool turn) {
   const rung_graph *g = d->rw.from;
   rung_graph *body = rung_graph_body(d->rw.to);
   rung_rewrite inner = {.from = g, .to = body, .map = d->inner};
@@ -150,16 +104,15 @@ static rung_status make_form(deriver *d, uint32_t value, bool turn, rung_value *
   const rung_graph *g = d->rw.from;
   rung_graph *to = d->rw.to;
   const rung_node *node = rung_graph_producer(g, value);
-  part p;
+  rung_part p;
   *out = (rung_value){0, 0};
-  const bool small = collect(g, value, &p);
-  const int64_t bytes = (int64_t)bytes_of(g, value);
-  if (!small || (bytes > GROWTH_FROM && bytes / GROWTH > p.source_bytes)) {
-    rung_note(d->env, RUNG_NOTE_NEARLY, node->label, "value of weights alone",
-              small ? "much larger than the weights that it is made of" : "it takes too many steps");
+  const char *why = rung_form_refused(&(rung_scope){.graph = g}, value, &p);
+  if (why) {
+    rung_note(d->env, RUNG_NOTE_NEARLY, node->label, "value of weights alone", why);
     return RUNG_OK;
   }
-  rung_value in[MAX_SOURCES];
+  qsort(p.node, p.nodes, sizeof *p.node, by_index); /* the graph's order */
+  rung_value in[RUNG_FORM_SOURCES];
   uint32_t sources = 0;
   for (uint32_t i = 0; i < p.nodes; i++)
     if (g->node[p.node[i]].op == &rung_op_weight) in[sources++] = d->rw.map[g->node[p.node[i]].first_value];
@@ -209,7 +162,7 @@ rung_status rung_pass_weights_only(rung_pass_env *env, const rung_graph *from, r
   d.origin = (uint8_t *)rung_arena_array(&to->arena, from->values, sizeof *d.origin);
   d.root = (bool *)rung_arena_array(&to->arena, from->values, sizeof *d.root);
   if (!d.inner || !d.turned || !d.origin || !d.root) return rung_pass_no_memory(env);
-  find_roots(&d);
+  RUNG_TRY(find_roots(&d));
   for (uint32_t i = 0; i < from->nodes; i++) {
     const rung_node *node = &from->node[i];
     bool done = false;

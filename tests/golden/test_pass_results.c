@@ -129,6 +129,34 @@ static int make_if(maker *m, int x) {
   return m->next++;
 }
 
+/* A branch and, in the other, a loop compute with what they make of captured weights: a row, and a factor that lies
+ * either way. */
+static int make_captured(maker *m, int x) {
+  const int row = say(m, "f16[32]", "weight {name=\"r%d\"}", (int)test_below(&m->seed, 3)),
+            matrix = say(m, "f32[32,32]", "weight {name=\"m%d\"}", (int)test_below(&m->seed, 4)),
+            trip = say(m, "i64[]", "constant {data=i64(%d)}", (int)test_below(&m->seed, 4)),
+            go = say(m, "bool[]", "constant {data=bool(1)}");
+  const char *turn = test_below(&m->seed, 2) ? " {transpose_b=true}" : "";
+  const char *computed = test_below(&m->seed, 2) ? "exp %6" : "mul %6, %6";
+  put(m,
+      "%%%d = if %%1, %%%d, %%%d, %%%d, %%%d, %%%d {\n  %%0 = input {name=\"x\"} : " ROWS
+      "\n  %%1 = input {name=\"r\"} : f16[32]\n  %%2 = input {name=\"m\"} : f32[32,32]"
+      "\n  %%3 = input {name=\"t\"} : i64[]\n  %%4 = input {name=\"g\"} : bool[]"
+      "\n  %%5 = cast %%1 {type=f32} : f32[32]\n  %%6 = sigmoid %%5 : f32[32]\n  %%7 = mul %%0, %%6 : " ROWS
+      "\n  %%8 = matmul %%7, %%2%s : " ROWS "\n  %%9 = constant {data=f32(0.25)} : f32[]\n  %%10 = mul %%8, %%9 : " ROWS
+      "\n  output \"y\" %%10\n} else {\n  %%0 = input {name=\"x\"} : " ROWS
+      "\n  %%1 = input {name=\"r\"} : f16[32]\n  %%2 = input {name=\"m\"} : f32[32,32]"
+      "\n  %%3 = input {name=\"t\"} : i64[]\n  %%4 = input {name=\"g\"} : bool[]"
+      "\n  %%5 = loop %%3, %%4, %%0, %%1, %%2 {carried=1} {\n    %%0 = input {name=\"i\"} : i64[]"
+      "\n    %%1 = input {name=\"go\"} : bool[]\n    %%2 = input {name=\"v\"} : " ROWS
+      "\n    %%3 = input {name=\"r\"} : f16[32]\n    %%4 = input {name=\"m\"} : f32[32,32]"
+      "\n    %%5 = cast %%3 {type=f32} : f32[32]\n    %%6 = mul %%4, %%5 : f32[32,32]\n    %%7 = %s : f32[32,32]"
+      "\n    %%8 = matmul %%2, %%7%s : " ROWS "\n    %%9 = tanh %%8 : " ROWS "\n    %%10 = add %%9, %%2 : " ROWS
+      "\n    output \"go\" %%1\n    output \"v\" %%10\n  } : " ROWS "\n  output \"y\" %%5\n} : " ROWS "\n",
+      m->next, x, row, matrix, trip, go, turn, computed, turn);
+  return m->next++;
+}
+
 static void make_graph(maker *m, uint64_t seed) {
   *m = (maker){.seed = seed};
   put(m, "rung 1\nsymbol n 1..16\n");
@@ -137,7 +165,7 @@ static void make_graph(maker *m, uint64_t seed) {
   const int steps = 4 + (int)test_below(&m->seed, 10);
   for (int i = 0; i < steps; i++) {
     const int x = pick(m);
-    switch (test_below(&m->seed, 9)) {
+    switch (test_below(&m->seed, 10)) {
       case 0:
         keep(m, make_softmax(m, x));
         break;
@@ -159,6 +187,9 @@ static void make_graph(maker *m, uint64_t seed) {
         break;
       case 7:
         keep(m, make_if(m, x));
+        break;
+      case 8:
+        keep(m, make_captured(m, x));
         break;
       default:
         keep(m, say(m, ROWS, "add %%%d, %%%d", x, pick(m)));
@@ -237,8 +268,9 @@ static rung_status run_pass(rung_host *host, const rung_target *target, const ch
 
 /* Passes in the pipeline's order, each on what the one before made. */
 static void test_each_pass(void) {
-  static const char *const passes[] = {"integer_products", "affine", "fold",  "common",    "dead",    "patterns",
-                                       "weights_only",     "merge",  "forms", "epilogues", "regions", "legalise"};
+  static const char *const passes[] = {
+      "integer_products", "affine", "fold",  "common",    "dead",    "patterns", "hoist", "dead",
+      "weights_only",     "merge",  "forms", "epilogues", "regions", "legalise"};
   rung_host *host;
   rung_error error = {RUNG_OK, ""};
   CHECK_OK(rung_host_create(NULL, &error, &host));
@@ -363,8 +395,13 @@ static void test_forms_shared(void) {
 static void test_failures(void) {
   static const rung_fault kinds[] = {RUNG_FAULT_ALLOC, RUNG_FAULT_COMMIT};
   static maker m;
+  static maker bodies = {.seed = 5};
+  put(&bodies, "rung 1\nsymbol n 1..16\n");
+  const int x = say(&bodies, ROWS, "input {name=\"x\"}");
+  say(&bodies, "bool[]", "input {name=\"c\"}");
+  put(&bodies, "output \"y\" %%%d\n", make_captured(&bodies, x));
   make_graph(&m, 31);
-  const char *const texts[] = {form_text, m.text};
+  const char *const texts[] = {form_text, m.text, bodies.text};
   rung_error error;
   for (size_t t = 0; t < RUNG_COUNT(texts); t++)
     for (size_t k = 0; k < RUNG_COUNT(kinds); k++) {
