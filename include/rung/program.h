@@ -123,13 +123,13 @@ RUNG_API RUNG_CHECKED rung_status rung_context_use(rung_context *context, rung_p
 /* Binds an input to memory of the caller, which must stay until the run has ended; its extents give the symbols their
  * values. Dense, aligned memory is used in place, other is copied. */
 RUNG_API RUNG_CHECKED rung_status rung_context_bind_input(rung_context *context, int slot, const rung_tensor *tensor);
+/* The same, but that submitted runs (below) read it where it lies: it must stay until they have been waited for. */
+RUNG_API RUNG_CHECKED rung_status rung_context_bind_input_reference(rung_context *context, int slot,
+                                                                    const rung_tensor *tensor);
 /* Memory of the context for an input of these extents, to be filled before the run; stays valid until rung_context_use
  * or a later call for the same slot. */
 RUNG_API RUNG_CHECKED rung_status rung_context_input(rung_context *context, int slot, const int64_t *extent,
                                                      void **out_data);
-/* The same; submitted runs read it where it lies, so it must stay until they have been waited for. */
-RUNG_API RUNG_CHECKED rung_status rung_context_bind_input_reference(rung_context *context, int slot,
-                                                                    const rung_tensor *tensor);
 /* Binds an output to memory of the caller, at least as large as the actual result and dense; NULL: the context's own.
  */
 RUNG_API RUNG_CHECKED rung_status rung_context_bind_output(rung_context *context, int slot, const rung_tensor *tensor);

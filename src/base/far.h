@@ -33,7 +33,8 @@ typedef struct rung_far {
   void (*read_later)(void *self, void *to, const void *from, size_t bytes);
   void *(*mark_make)(void *self); /* NULL: there is none */
   void (*mark_drop)(void *self, void *mark);
-  void (*mark_set)(void *self, void *mark);
+  rung_status (*mark_set)(void *self, void *mark,
+                          rung_error *error); /* says what has failed before it, as check does */
   rung_status (*mark_wait)(void *self, void *mark, rung_error *error);
 } rung_far;
 

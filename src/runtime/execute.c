@@ -93,6 +93,10 @@ rung_status rung_run_start(rung_context *c, rung_resolved *now, const rung_run_r
   }
   if (!status) status = rung_run_steps(c, now);
   rung_table_release(table);
+  const rung_device *device = c->template_->device;
+  rung_error ignored;
+  /* What steps that did run may have refused is not the next run's. */
+  if (status && device->backend->settle) (void)device->backend->settle(device->self, c->main->kept_steps, &ignored);
   return status;
 }
 

@@ -173,8 +173,9 @@ static void copy_input(rung_context *r, uint32_t slot, const rung_resolved *now,
   } else {
     rung_far_copy(NULL, to, b->tensor.data, input_bytes(plan, slot, now));
   }
+  if (r->far) return; /* what is sent is what the caller has bound: the submit does it */
   *b = (rung_bound){.tensor = actual, .set = true};
-  if (!r->far) point(r, plan->input[slot].root, to);
+  point(r, plan->input[slot].root, to);
 }
 
 static rung_status copy_inputs(rung_flights *f, rung_flight *x) {
@@ -185,16 +186,15 @@ static rung_status copy_inputs(rung_flights *f, rung_flight *x) {
     if (is_copied(r, i)) bytes += room_of(input_bytes(plan, i, x->now));
   RUNG_TRY(block_room(f, &x->inputs, bytes, &r->error));
   uint8_t *to = x->inputs.data;
+  const int32_t **const rows[3] = {&x->rows.offsets, &x->rows.slot, &x->rows.past};
   for (uint32_t i = 0; i < plan->inputs; i++) {
     if (!is_copied(r, i)) continue;
     const size_t own = room_of(input_bytes(plan, i, x->now));
     copy_input(r, i, x->now, to);
+    for (int k = 0; k < 3; k++)
+      if (plan->ragged[k] == i) *rows[k] = (const int32_t *)(const void *)to;
     if (own) to += own;
   }
-  if (plan->ragged[0] == RUNG_NONE) return RUNG_OK;
-  x->rows.offsets = r->input[plan->ragged[0]].tensor.data;
-  x->rows.slot = r->input[plan->ragged[1]].tensor.data;
-  x->rows.past = r->input[plan->ragged[2]].tensor.data;
   return RUNG_OK;
 }
 
@@ -224,7 +224,7 @@ rung_status rung_flight_take(rung_flights *f, rung_flight *x) {
   for (uint32_t i = 0; i < plan->inputs; i++) {
     const uint32_t root = plan->input[i].root;
     x->fed |= r->input[i].fed;
-    if (!is_copied(r, i)) point(r, root, main->root[root]);
+    if (r->far || !is_copied(r, i)) point(r, root, main->root[root]);
   }
   for (uint32_t i = 0; i < plan->outputs; i++) {
     const uint32_t root = plan->output[i].root;
@@ -318,8 +318,7 @@ rung_status rung_flight_read_later(rung_flights *f, rung_flight *x) {
     if (own) r->far->read_later(r->far->self, to, r->root[plan->output[i].root], own);
     to += room_of(own);
   }
-  r->far->mark_set(r->far->self, x->mark);
-  return RUNG_OK;
+  return r->far->mark_set(r->far->self, x->mark, &r->error);
 }
 
 rung_status rung_flight_read(rung_flight *x) {

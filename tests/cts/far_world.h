@@ -113,7 +113,11 @@ static inline void far_w_mark_drop(void *self, void *mark) {
   ((far_world *)self)->marks--;
   free(mark);
 }
-static inline void far_w_mark_set(void *self, void *mark) { *(uint64_t *)mark = ++((far_world *)self)->clock; }
+static inline rung_status far_w_mark_set(void *self, void *mark, rung_error *error) {
+  (void)error;
+  *(uint64_t *)mark = ++((far_world *)self)->clock;
+  return RUNG_OK;
+}
 static inline rung_status far_w_mark_wait(void *self, void *mark, rung_error *error) {
   (void)error;
   far_w_pass((far_world *)self, *(uint64_t *)mark);

@@ -219,12 +219,14 @@ static void mark_drop(void *self_, void *mark) {
   rung_cuda_leave(self, before);
 }
 
-static void mark_set(void *self_, void *mark) {
+static rung_status mark_set(void *self_, void *mark, rung_error *error) {
   rung_cuda *self = self_;
   void *before;
   rung_cuda_enter(self, &before);
   rung_cuda_ok(self, self->driver.event_record(mark, self->stream), "marking");
+  const rung_status status = rung_cuda_failed(self, error);
   rung_cuda_leave(self, before);
+  return status;
 }
 
 /* Not under the lock: others go on launching. */

@@ -398,18 +398,20 @@ rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t f
   r.kept->serial++;
   r.kept->list.bytes = 0;
   r.kept->list.launches = 0;
-  for (uint32_t i = first; i < first + count; i++) {
-    if (RUNG_UNLIKELY(atomic_load_explicit(run->cancel, memory_order_relaxed)))
-      return rung_fail(run->error, RUNG_CANCELLED, "the run was cancelled");
+  rung_status status = RUNG_OK;
+  for (uint32_t i = first; !status && i < first + count; i++) {
     const rung_cuda_prepared *prepared = prepared_at(&r, i);
     if (run->left_out && run->left_out[i] && is_alone(&r, prepared, i)) continue;
-    RUNG_TRY(run->on_step ? trace_step(&r, i, prepared) : run_step(&r, i, prepared));
+    if (RUNG_UNLIKELY(atomic_load_explicit(run->cancel, memory_order_relaxed)))
+      status = rung_fail(run->error, RUNG_CANCELLED, "the run was cancelled");
+    else
+      status = run->on_step ? trace_step(&r, i, prepared) : run_step(&r, i, prepared);
   }
-  flush(r.kept, false);
+  if (!status) flush(r.kept, false);
   rung_cuda_enter(r.self, &before);
   fetch_refusal(r.kept, r.kept->refusal);
   rung_cuda_leave(r.self, before);
-  return RUNG_OK;
+  return status;
 }
 
 /* ---- operands */
