@@ -94,7 +94,12 @@ RUNG_API RUNG_CHECKED rung_status rung_stream_end(rung_stream *stream, rung_erro
 /* Where tokens are chosen. DEVICE: by a step of the program (the op `sample`), as far as a slot's sampling looks at
  * nothing but its row and uses no more than top_k, top_p, min_p and temperature, and only for runs all of whose slots do;
  * then ids come out of such a run, and its logits stay where they are. Else, and with HOST always, logits come out and
- * the host chooses. AUTO: DEVICE where the device has memory of its own. The tokens are the same. */
+ * the host chooses. AUTO: DEVICE where the device has memory of its own. The tokens are the same.
+ *
+ * There, a generator of one slot, whose model has no windows, submits the run behind a token before it gives the token. Any
+ * other call undoes that run where it matters; weights that are committed in between count from the token after next on,
+ * and rung_context_cancel ends it, so that the next step is RUNG_CANCELLED. Once rung_generator_state was called no run is
+ * ahead any more. */
 typedef enum rung_choose { RUNG_CHOOSE_AUTO, RUNG_CHOOSE_HOST, RUNG_CHOOSE_DEVICE } rung_choose;
 typedef struct rung_generate_options {
   size_t size;       /* sizeof(rung_generate_options) */

@@ -169,7 +169,8 @@ RUNG_API RUNG_CHECKED rung_status rung_context_run(rung_context *context);
 RUNG_API void rung_context_cancel(rung_context *context);
 /* Is an output asked for? All are when a program is taken into use. One that is not stays where it was computed (on a
  * device with memory of its own it is not moved), steps that serve nothing else may be left out, and rung_context_output
- * refuses it; the other outputs, states and random numbers are the same. A feed wants its output. From the next run on.
+ * refuses it; the other outputs, states and random numbers are the same. A feed into a state wants its output; one into an
+ * input has it computed. From the next run or submit on.
  */
 RUNG_API RUNG_CHECKED rung_status rung_context_want_output(rung_context *context, int slot, bool wanted);
 /* The result of the last run, or of the submitted run that was waited for last: actual extents, dense; borrowed until the
@@ -249,11 +250,12 @@ RUNG_API rung_memory rung_context_memory(const rung_context *context);
  * or an output that is fed to them. These end with RUNG_CANCELLED and a message that names the one before, also where they
  * were submitted before the failure was waited for. Then states are as they were before the run that failed.
  *
- * Of the other calls, binding, rung_context_set_rows, rung_context_set_extent, rung_context_output, _message and _cancel do
- * not wait; inputs and outputs bound anew are for runs submitted later. rung_context_run first waits as rung_context_sync
- * does, and returns its failure. All others, those of the context's state included, wait until nothing is pending; so does
- * destroying the context, and with it whatever it keeps alive. Runs that are pending keep a state to one context
- * (RUNG_BUSY for another's submit). Forking while any are is not supported. Tickets count from 1. */
+ * Of the other calls, binding, rung_context_want_output, rung_context_set_rows, rung_context_set_extent,
+ * rung_context_output, _message and _cancel do not wait; what is bound or wanted anew is for runs submitted later.
+ * rung_context_run first waits as rung_context_sync does, and returns its failure. All others, those of the context's state
+ * included, wait until nothing is pending; so does destroying the context, and with it whatever it keeps alive. Runs that
+ * are pending keep a state to one context (RUNG_BUSY for another's submit). Forking while any are is not supported. Tickets
+ * count from 1. */
 RUNG_API RUNG_CHECKED rung_status rung_context_submit(rung_context *context, uint64_t *out_ticket);
 /* Until the run has ended; returns its status, with its message in the context. Tickets may be waited for in any order, and
  * again: until in_flight more have been submitted, then it is RUNG_NOT_FOUND. */

@@ -142,11 +142,14 @@ void rung_generator_destroy(rung_generator *g) {
 const char *rung_generator_message(const rung_generator *g) { return g ? g->error.message : ""; }
 uint64_t rung_generator_runs(const rung_generator *g) { return g ? g->runs : 0; }
 rung_context *rung_generator_context(rung_generator *g) { return g ? g->context : NULL; }
-rung_state *rung_generator_state(rung_generator *g) { return g ? g->state : NULL; }
-const rung_program *rung_generator_program(const rung_generator *g) { return g ? g->program : NULL; }
-int64_t rung_generator_length(const rung_generator *g, int32_t slot) {
-  return g ? rung_state_length(g->state, slot) : 0;
+rung_state *rung_generator_state(rung_generator *g) {
+  if (!g) return NULL;
+  rung_generator_quiet(g);
+  g->exposed = true;
+  return g->state;
 }
+const rung_program *rung_generator_program(const rung_generator *g) { return g ? g->program : NULL; }
+int64_t rung_generator_length(const rung_generator *g, int32_t slot) { return g ? rung_generator_held(g, slot) : 0; }
 
 /* The graph's gathers would take negative indices as counted from the end; no caller means that. */
 static rung_status check_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids,
@@ -176,11 +179,11 @@ static rung_status check_run(rung_generator *g, const rung_rows *rows, int32_t c
   return RUNG_OK;
 }
 
-/* What comes out of the next run: tokens, chosen with these rows of parameters, or logits (NULL). */
-static rung_status ask(rung_generator *g, const double *parameters, int32_t count) {
+rung_status rung_generator_ask(rung_generator *g, const double *parameters, int32_t count) {
   double *to;
   void *in;
   if (g->out_tokens < 0) return RUNG_OK;
+  if (!parameters) rung_generator_unfeed(g); /* tokens need not be chosen then */
   RUNG_TRY(rung_context_want_output(g->context, g->out_logits, !parameters));
   RUNG_TRY(rung_context_want_output(g->context, g->out_tokens, parameters != NULL));
   RUNG_TRY(rung_context_input(g->context, g->in_sampling, (int64_t[]){count, RUNG_SAMPLE_COLUMNS}, &in));
@@ -212,7 +215,7 @@ static rung_status run(rung_generator *g, const request *r, const void **out_dat
   if (!status && total) memcpy(in, ids, (size_t)total * sizeof *ids);
   if (!status) status = rung_context_input(g->context, g->in_wanted, (int64_t[]){wanted_count}, &in);
   if (!status && wanted_count) memcpy(in, wanted, (size_t)wanted_count * sizeof *wanted);
-  if (!status) status = ask(g, r->parameters, wanted_count);
+  if (!status) status = rung_generator_ask(g, r->parameters, wanted_count);
   if (!status) status = rung_context_run(g->context);
   g->runs++;
   g->hidden_rows = status ? 0 : wanted_count;
@@ -228,6 +231,7 @@ static rung_status run(rung_generator *g, const request *r, const void **out_dat
 rung_status rung_generator_run(rung_generator *g, const rung_rows *rows, int32_t count, const int32_t *ids,
                                const int32_t *wanted, int32_t wanted_count, const float **out_logits) {
   if (!g) return RUNG_INVALID_ARGUMENT;
+  rung_generator_quiet(g);
   g->error = (rung_error){0};
   const request r = {.rows = rows, .ids = ids, .wanted = wanted, .count = count, .wanted_count = wanted_count};
   const void *logits;
@@ -319,6 +323,17 @@ static rung_status ask_for_tokenizer(rung_generator *g) {
   return RUNG_OK;
 }
 
+/* A token that was chosen for a slot becomes what it reads next. */
+static rung_status give_token(rung_generator *g, int32_t slot, int32_t id, rung_token *out) {
+  rung_sequence *s = &g->sequence[slot];
+  *out = (rung_token){.slot = slot, .id = id, .end = g->tokenizer && rung_tokenizer_is_eog(g->tokenizer, id)};
+  if (out->end || (rung_generator_held(g, slot) >= g->options.context && !g->options.shift)) {
+    s->live = false; /* the last slot of the context is used: the token is given, nothing follows it */
+    return RUNG_OK;
+  }
+  return rung_slot_prompt(g, slot, &id, 1);
+}
+
 /* What a run gave for the rows that tokens are chosen from: one of the two. */
 typedef struct given {
   const float *logits;
@@ -335,12 +350,7 @@ static rung_status take_token(rung_generator *g, int32_t slot, const given *from
     s->live = false;
     return status;
   }
-  *out = (rung_token){.slot = slot, .id = id, .end = g->tokenizer && rung_tokenizer_is_eog(g->tokenizer, id)};
-  if (out->end || (rung_state_length(g->state, slot) >= g->options.context && !g->options.shift)) {
-    s->live = false; /* the last slot of the context is used: the token is given, nothing follows it */
-    return RUNG_OK;
-  }
-  return rung_generator_prompt(g, slot, &id, 1);
+  return give_token(g, slot, id, out);
 }
 
 /* A slot whose token cannot be chosen does not take the others' away: the first such message is kept. */
@@ -372,6 +382,25 @@ static bool can_choose(rung_generator *g, int32_t n) {
   return true;
 }
 
+/* The step that was begun by the one before it. */
+static rung_status step_ahead(rung_generator *g, rung_token *tokens, size_t *out_count) {
+  rung_sequence *s = &g->sequence[0];
+  int32_t id;
+  RUNG_TRY(rung_generator_take_ahead(g, &id));
+  rung_status status = rung_slot_take(g, 0, id);
+  if (status)
+    s->live = false;
+  else
+    status = give_token(g, 0, id, &tokens[0]);
+  *out_count = !status;
+  if (status || !s->live) {
+    const rung_error error = g->error;
+    rung_generator_quiet(g);
+    g->error = error;
+  }
+  return status;
+}
+
 rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *out_count, bool *out_busy) {
   if (!g || !tokens || !out_count) return RUNG_INVALID_ARGUMENT;
   int32_t wanted, n;
@@ -379,6 +408,12 @@ rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *o
   if (out_busy) *out_busy = false;
   g->error = (rung_error){0};
   RUNG_TRY(ask_for_tokenizer(g));
+  if (g->ahead) {
+    const rung_status status = step_ahead(g, tokens, out_count);
+    if (!status) rung_generator_look_ahead(g);
+    if (out_busy) *out_busy = g->sequence[0].live;
+    return status;
+  }
   RUNG_TRY(gather_rows(g, &n, &wanted));
   if (!n) return RUNG_OK;
   const bool chosen = can_choose(g, n);
@@ -393,6 +428,7 @@ rung_status rung_generator_step(rung_generator *g, rung_token *tokens, size_t *o
   const given from = {.logits = chosen ? NULL : made, .tokens = chosen ? made : NULL};
   for (int32_t i = 0; i < n; i++) g->sequence[g->rows[i].slot].read += (size_t)g->rows[i].count;
   const rung_status status = take_tokens(g, n, &from, tokens, out_count);
+  if (!status && chosen) rung_generator_look_ahead(g);
   for (int32_t i = 0; out_busy && i < g->options.sequences; i++) *out_busy |= g->sequence[i].live;
   return status;
 }

@@ -49,11 +49,30 @@ struct rung_generator {
   const rung_tokenizer
       *tokenizer; /* the model's, which knows what ends a text; NULL: it has none, or before the first step */
   bool tokenizer_asked;
+  /* ahead.c: a run is on its way, behind so many positions; tokens are fed to ids; the caller has the state and may look
+   * at it at any time. */
+  bool ahead, fed, exposed;
+  uint64_t ahead_ticket;
+  int64_t ahead_from;
   rung_error error;
 };
 
+/* generate.c: what comes out of the next run of `count` wanted rows: tokens, chosen with these rows of parameters, or logits
+ * (NULL). */
+rung_status rung_generator_ask(rung_generator *generator, const double *parameters, int32_t count);
+/* ahead.c: begins the run behind the token that was given last, where that can be done; undoes it; takes its token. */
+void rung_generator_look_ahead(rung_generator *generator);
+void rung_generator_quiet(rung_generator *generator);
+void rung_generator_unfeed(rung_generator *generator);
+rung_status rung_generator_take_ahead(rung_generator *generator, int32_t *out_id);
+/* Positions of a slot, without those of a run on its way. */
+int64_t rung_generator_held(const rung_generator *generator, int32_t slot);
+
 /* slots.c */
-rung_status rung_slot_check(rung_generator *generator, int32_t slot); /* and forgets the last message */
+/* Forgets the last message, and a run that is on its way. */
+rung_status rung_slot_check(rung_generator *generator, int32_t slot);
+/* rung_generator_prompt without that. */
+rung_status rung_slot_prompt(rung_generator *generator, int32_t slot, const int32_t *ids, size_t count);
 rung_status rung_slot_init(rung_generator *generator, int32_t slot, rung_error *error);
 void rung_slot_finish(rung_generator *generator, int32_t slot);
 /* The state may have been changed by hand: positions that nobody told us of hold unknown ids (-1). Then room for `more`

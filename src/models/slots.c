@@ -8,6 +8,7 @@
 
 rung_status rung_slot_check(rung_generator *g, int32_t slot) {
   if (!g) return RUNG_INVALID_ARGUMENT;
+  rung_generator_quiet(g);
   g->error = (rung_error){0};
   if (slot < 0 || slot >= g->options.sequences)
     return rung_fail(&g->error, RUNG_OUT_OF_RANGE, "generator: there is no slot %d, only %d", slot,
@@ -174,12 +175,10 @@ rung_status rung_slot_check_ids(rung_generator *g, const int32_t *ids, size_t co
   return RUNG_OK;
 }
 
-rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t *ids, size_t count) {
-  RUNG_TRY(rung_slot_check(g, slot));
+rung_status rung_slot_prompt(rung_generator *g, int32_t slot, const int32_t *ids, size_t count) {
   rung_sequence *s = &g->sequence[slot];
-  RUNG_TRY(rung_slot_check_ids(g, ids, count));
   const size_t left = s->pending.count - s->read;
-  const uint64_t total = (uint64_t)rung_state_length(g->state, slot) + left + count;
+  const uint64_t total = (uint64_t)rung_generator_held(g, slot) + left + count;
   if (total > (uint64_t)g->options.context && !g->options.shift)
     return rung_fail(&g->error, RUNG_OUT_OF_RANGE,
                      "prompt: slot %d would hold %" PRIu64 " positions, the context has %" PRId64, slot, total,
@@ -194,6 +193,14 @@ rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t
   return RUNG_OK;
 }
 
+rung_status rung_generator_prompt(rung_generator *g, int32_t slot, const int32_t *ids, size_t count) {
+  RUNG_TRY(rung_slot_check(g, slot));
+  RUNG_TRY(rung_slot_check_ids(g, ids, count));
+  return rung_slot_prompt(g, slot, ids, count);
+}
+
 void rung_generator_pause(rung_generator *g, int32_t slot) {
-  if (g && slot >= 0 && slot < g->options.sequences) g->sequence[slot].live = false;
+  if (!g || slot < 0 || slot >= g->options.sequences) return;
+  rung_generator_quiet(g);
+  g->sequence[slot].live = false;
 }

@@ -147,6 +147,7 @@ rung_status rung_context_run(rung_context *c) {
   c->kept_count = 0;
   c->ran = false;
   c->shown = c->newest = c;
+  rung_context_settle_wanted(c);
   RUNG_TRY(rung_run_prepare(c, &now, &rows));
   const uint64_t counter = c->random[1];
   rung_status status = run_now(c, now, &rows);

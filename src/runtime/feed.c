@@ -90,15 +90,17 @@ static rung_status add(rung_context *c, const char *output, const char *target, 
     return rung_fail(&c->error, RUNG_OUT_OF_MEMORY, "feed: out of memory");
   c->feed = array;
   c->feed[c->feeds++] = feed;
-  c->wanted_changed = true;
+  c->wanted_stamp++;
   return RUNG_OK;
 }
 
-bool rung_context_feeds_output(const rung_context *c, uint32_t slot) {
+static bool feeds(const rung_context *c, uint32_t slot, bool inputs) {
   for (uint32_t i = 0; i < c->feeds; i++)
-    if (c->feed[i].output == slot) return true;
+    if (c->feed[i].output == slot && (inputs || c->feed[i].kind != FEED_INPUT)) return true;
   return false;
 }
+bool rung_context_feeds_output(const rung_context *c, uint32_t slot) { return feeds(c, slot, true); }
+bool rung_context_feeds_state(const rung_context *c, uint32_t slot) { return feeds(c, slot, false); }
 
 rung_status rung_context_add_feed(rung_context *c, const char *output, const char *state) {
   return add(c, output, state, FEED_ROWS);
@@ -118,7 +120,7 @@ void rung_context_clear_feeds(rung_context *c) {
   c->feed = NULL;
   c->feeds = 0;
   c->feed_room = 0;
-  c->wanted_changed = true;
+  c->wanted_stamp++;
 }
 
 int rung_context_feeds(const rung_context *c) { return c ? (int)c->feeds : 0; }

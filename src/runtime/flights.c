@@ -74,8 +74,8 @@ static rung_status make_run(const rung_context *main, rung_context *r) {
   for (int i = 0; i < REMEMBERED; i++) rung_resolved_carve(&r->resolved[i], plan, &cursor);
   memcpy(r->root, main->root, plan->roots * sizeof *r->root);
   r->table_stamp = main->table_stamp;
-  RUNG_TRY(rung_context_make_kept(r));
-  return rung_context_make_wanted(r);
+  const rung_status status = rung_context_make_wanted(r);
+  return status ? status : rung_context_make_kept(r);
 }
 
 static void finish_run(rung_context *r) {
@@ -198,10 +198,10 @@ static rung_status copy_inputs(rung_flights *f, rung_flight *x) {
   return RUNG_OK;
 }
 
-/* That the run has memory for of its own: the caller has bound none, and they share none. */
+/* That the run has memory for of its own: it is wanted, the caller has bound none, and they share none. */
 static bool is_own(const rung_flight *x, uint32_t slot) {
   const rung_bound *b = &x->run.output[slot];
-  return !x->run.options.one_output && (!b->set || b->owned);
+  return !x->run.options.one_output && (!b->set || b->owned) && rung_context_wants(&x->run, slot);
 }
 
 /* As main is bound, looked at as a run does; then what may change behind it is copied. */
@@ -218,7 +218,7 @@ rung_status rung_flight_take(rung_flights *f, rung_flight *x) {
   memcpy(r->input, main->input, plan->inputs * sizeof *r->input);
   memcpy(r->output, main->output, plan->outputs * sizeof *r->output);
   memset(r->result, 0, plan->outputs * sizeof *r->result);
-  rung_context_copy_wanted(r, main);
+  rung_context_settle_wanted(r);
   x->fed = false;
   x->rows = (rung_run_rows){0};
   for (uint32_t i = 0; i < plan->inputs; i++) {
@@ -241,7 +241,7 @@ rung_status rung_flight_take(rung_flights *f, rung_flight *x) {
 static size_t output_bytes(const rung_flight *x, uint32_t slot) {
   const rung_plan *plan = x->run.program->plan;
   const int64_t bytes = x->now->dim[plan->buffer[plan->root[plan->output[slot].root].buffer].bytes.id];
-  return bytes > 0 && rung_context_wants(&x->run, slot) ? (size_t)bytes : 0;
+  return bytes > 0 ? (size_t)bytes : 0;
 }
 
 static rung_status own_room(rung_flights *f, rung_flight *x) {
@@ -298,19 +298,23 @@ rung_status rung_flight_keep_late(rung_flights *f, rung_flight *x) {
 
 /* ---- results from far memory */
 
+static size_t moved_bytes(const rung_flight *x, uint32_t slot) {
+  return rung_context_wants(&x->run, slot) ? output_bytes(x, slot) : 0;
+}
+
 /* All of them are read into pinned memory: a read into any other waits. */
 rung_status rung_flight_read_later(rung_flights *f, rung_flight *x) {
   rung_context *r = &x->run;
   const rung_device *device = r->template_->device;
   const rung_plan *plan = r->program->plan;
   size_t bytes = room_of(RUNG_NOTE);
-  for (uint32_t i = 0; i < plan->outputs; i++) bytes += room_of(output_bytes(x, i));
+  for (uint32_t i = 0; i < plan->outputs; i++) bytes += room_of(moved_bytes(x, i));
   RUNG_TRY(block_room(f, &x->outputs, bytes, &r->error));
   memset(x->outputs.data, 0, RUNG_NOTE);
   if (device->backend->settle_later) device->backend->settle_later(device->self, f->main->kept_steps, x->outputs.data);
   uint8_t *to = x->outputs.data + room_of(RUNG_NOTE);
   for (uint32_t i = 0; i < plan->outputs; i++) {
-    const size_t own = output_bytes(x, i);
+    const size_t own = moved_bytes(x, i);
     if (own) r->far->read_later(r->far->self, to, r->root[plan->output[i].root], own);
     to += room_of(own);
   }
@@ -326,7 +330,7 @@ rung_status rung_flight_read(rung_flight *x) {
   rung_run_results(r, x->now);
   uint8_t *from = x->outputs.data + room_of(RUNG_NOTE);
   for (uint32_t i = 0; i < plan->outputs; i++) {
-    const size_t bytes = output_bytes(x, i);
+    const size_t bytes = moved_bytes(x, i);
     if (!rung_context_wants(r, i)) continue;
     if (!r->output[i].set)
       r->result[i].data = from;

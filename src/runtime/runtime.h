@@ -145,8 +145,9 @@ struct rung_context {
   rung_tensor *result; /* of the last run, by output */
   uint8_t *unwanted;   /* wanted.c: first a byte for each output */
   size_t unwanted_bytes;
-  bool wanted_changed, leaves_out;
-  int64_t extent[RUNG_MAX_SYMBOLS]; /* set by the caller, RUNG_UNBOUND otherwise */
+  bool leaves_out;
+  uint64_t wanted_stamp, left_out_stamp; /* of main: what is wanted or fed has changed; what this one has seen of it */
+  int64_t extent[RUNG_MAX_SYMBOLS];      /* set by the caller, RUNG_UNBOUND otherwise */
   rung_kept *kept; /* what the run going on has put aside of dense states; room for each keep step of the plan */
   uint32_t kept_count, kept_room;
   rung_feed *feed; /* outlive programs */
@@ -189,6 +190,7 @@ rung_status rung_plan_committed(rung_host *host, const rung_plan *plan, const in
 uint64_t rung_plan_scratch(const rung_plan *plan, const rung_resolved *resolved);
 /* Clears the message; refuses contexts without a program (context.c). */
 rung_status rung_context_ready(rung_context *context);
+static inline bool rung_context_is_far(const rung_context *c) { return c->far != NULL; }
 /* Ragged inputs as they are bound (rows.c). */
 rung_status rung_context_check_rows(rung_context *context);
 rung_status rung_context_check_total(rung_context *context, const rung_resolved *now);
@@ -232,14 +234,15 @@ void rung_context_unfeed_inputs(rung_context *context);
 bool rung_context_feeds_input(const rung_context *context, int slot);
 bool rung_context_feeds_whole(const rung_context *context);
 rung_status rung_context_copy_feeds(rung_context *to, const rung_context *from);
-bool rung_context_feeds_output(const rung_context *context, uint32_t slot);
-/* Outputs that are asked for (wanted.c): by the caller or by a feed. And the steps that are not taken, a byte each; NULL:
- * all are. */
+bool rung_context_feeds_output(const rung_context *main, uint32_t slot); /* states or inputs */
+bool rung_context_feeds_state(const rung_context *main, uint32_t slot);
+/* Outputs that are asked for (wanted.c): by the caller or by a feed into a state. And the steps that are not taken, a byte
+ * each; NULL: all are. Settled by the caller's thread in front of a run. */
 rung_status rung_context_make_wanted(rung_context *context);
 void rung_context_drop_wanted(rung_context *context);
-void rung_context_copy_wanted(rung_context *to, const rung_context *from); /* of one program */
 bool rung_context_wants(const rung_context *context, uint32_t slot);
-const uint8_t *rung_context_left_out(rung_context *context);
+void rung_context_settle_wanted(rung_context *context);
+const uint8_t *rung_context_left_out(const rung_context *context);
 /* Walks the steps of a run (run.c). */
 rung_status rung_run_steps(rung_context *context, rung_resolved *now);
 

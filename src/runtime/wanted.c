@@ -9,7 +9,9 @@ rung_status rung_context_make_wanted(rung_context *c) {
   const rung_plan *plan = c->program->plan;
   c->unwanted_bytes = (size_t)plan->outputs + plan->steps + plan->roots + 1;
   c->unwanted = rung_host_array(c->host, c->unwanted_bytes, 1);
-  c->leaves_out = c->wanted_changed = false;
+  c->leaves_out = false;
+  c->left_out_stamp = 0;
+  c->main->wanted_stamp++;
   return c->unwanted ? RUNG_OK : rung_fail(&c->error, RUNG_OUT_OF_MEMORY, "context: out of memory");
 }
 
@@ -19,25 +21,18 @@ void rung_context_drop_wanted(rung_context *c) {
   c->leaves_out = false;
 }
 
-void rung_context_copy_wanted(rung_context *to, const rung_context *from) {
-  const size_t bytes = from->program->plan->outputs;
-  /* A feed of main's may have come or gone. */
-  to->wanted_changed |= from->wanted_changed || memcmp(to->unwanted, from->unwanted, bytes) != 0;
-  memcpy(to->unwanted, from->unwanted, bytes);
-}
-
 rung_status rung_context_want_output(rung_context *c, int slot, bool wanted) {
   RUNG_TRY(rung_context_ready(c));
   if (slot < 0 || (uint32_t)slot >= c->program->plan->outputs)
     return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "want: there is no output %d", slot);
   if (c->unwanted[slot] == !wanted) return RUNG_OK;
   c->unwanted[slot] = !wanted;
-  c->wanted_changed = true;
+  c->wanted_stamp++;
   return RUNG_OK;
 }
 
 bool rung_context_wants(const rung_context *c, uint32_t slot) {
-  return !c->unwanted[slot] || rung_context_feeds_output(c->main, slot);
+  return !c->unwanted[slot] || rung_context_feeds_state(c->main, slot);
 }
 
 /* Nothing but results is written, and none of them is asked for. */
@@ -60,7 +55,7 @@ static bool find_steps(rung_context *c, uint8_t *left_out, uint8_t *needed) {
   memset(left_out, 0, plan->steps);
   memset(needed, 0, plan->roots);
   for (uint32_t i = 0; i < plan->outputs; i++)
-    if (rung_context_wants(c, i)) needed[plan->output[i].root] = true;
+    if (!c->unwanted[i] || rung_context_feeds_output(c->main, i)) needed[plan->output[i].root] = true;
   for (uint32_t s = 0; s < plan->steps; s++)
     if (plan->step[s].kind == RUNG_STEP_IF || plan->step[s].kind == RUNG_STEP_LOOP) return false;
   for (uint32_t s = plan->steps; s-- > 0;) {
@@ -72,10 +67,15 @@ static bool find_steps(rung_context *c, uint8_t *left_out, uint8_t *needed) {
   return any;
 }
 
-const uint8_t *rung_context_left_out(rung_context *c) {
+void rung_context_settle_wanted(rung_context *c) {
   const rung_plan *plan = c->program->plan;
   uint8_t *left_out = c->unwanted + plan->outputs;
-  if (c->wanted_changed) c->leaves_out = find_steps(c, left_out, left_out + plan->steps);
-  c->wanted_changed = false;
-  return c->leaves_out ? left_out : NULL;
+  if (c->left_out_stamp == c->main->wanted_stamp) return;
+  if (c != c->main && plan->outputs) memcpy(c->unwanted, c->main->unwanted, plan->outputs);
+  c->leaves_out = find_steps(c, left_out, left_out + plan->steps);
+  c->left_out_stamp = c->main->wanted_stamp;
+}
+
+const uint8_t *rung_context_left_out(const rung_context *c) {
+  return c->leaves_out ? c->unwanted + c->program->plan->outputs : NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rung bench: prompts and decoding of a language model at given sizes. Ids are random, nothing is sampled. */
+ * rung bench: prompts and decoding of a language model at given sizes. Ids are random; where programs choose tokens
+ * themselves (devices with memory of their own), decoding goes on with those, else nothing is sampled. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -27,6 +28,7 @@ typedef struct job {
   int32_t *ids, *wanted;
   int64_t *left; /* by sequence: tokens of the prompt that are not read yet */
   rung_rows *rows;
+  rung_token *token; /* of a step */
 } job;
 
 static int compare_doubles(const void *a, const void *b) {
@@ -83,7 +85,28 @@ static int read_prompts(job *j, int64_t tokens, int64_t *out_runs) {
   return CLI_OK;
 }
 
+/* As a text is made: a token of each sequence in each run, the likeliest. Where one ends its text, it goes on. */
+static int decode_chosen(job *j, int64_t tokens) {
+  rung_sample_options greedy = rung_sample_options_default();
+  greedy.temperature = 0;
+  rung_status status = RUNG_OK;
+  for (int32_t i = 0; i < j->sequences && !status; i++) {
+    status = rung_generator_sampling(j->generator, i, &greedy);
+    if (!status) status = rung_generator_prompt(j->generator, i, &j->ids[i], 1);
+  }
+  for (int64_t t = 0; t < tokens && !status; t++) {
+    size_t count = 0;
+    if (cli_interrupted()) return CLI_INTERRUPTED;
+    status = rung_generator_step(j->generator, j->token, &count, NULL);
+    for (size_t i = 0; i < count && !status; i++)
+      if (j->token[i].end) status = rung_generator_prompt(j->generator, j->token[i].slot, &j->ids[i], 1);
+  }
+  return status ? cli_fail(j->s, CLI_ON_RUN, status, rung_generator_message(j->generator)) : CLI_OK;
+}
+
 static int decode(job *j, int64_t tokens, int64_t *out_runs) {
+  *out_runs = tokens;
+  if (rung_program_find_output(rung_generator_program(j->generator), "tokens") >= 0) return decode_chosen(j, tokens);
   for (int32_t i = 0; i < j->sequences; i++) {
     j->rows[i] = (rung_rows){i, 1};
     j->wanted[i] = i;
@@ -92,7 +115,6 @@ static int decode(job *j, int64_t tokens, int64_t *out_runs) {
     const int code = run_rows(j, j->sequences, j->sequences);
     if (code) return code;
   }
-  *out_runs = tokens;
   return CLI_OK;
 }
 
@@ -221,7 +243,9 @@ static int set_up(job *j) {
   j->wanted = calloc(n, sizeof *j->wanted);
   j->left = calloc(n, sizeof *j->left);
   j->rows = calloc(n, sizeof *j->rows);
-  if (!j->ids || !j->wanted || !j->left || !j->rows) return cli_refuse(j->s, CLI_NO_MEMORY, "out of memory");
+  j->token = calloc(n, sizeof *j->token);
+  if (!j->ids || !j->wanted || !j->left || !j->rows || !j->token)
+    return cli_refuse(j->s, CLI_NO_MEMORY, "out of memory");
   uint64_t state = 1;
   for (int64_t i = 0; i < o->chunk; i++) {
     state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -241,6 +265,7 @@ static int bench_sequences(job *j) {
   free(j->wanted);
   free(j->left);
   free(j->rows);
+  free(j->token);
   return code;
 }
 
