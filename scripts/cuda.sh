@@ -71,7 +71,7 @@ case "${1:-}" in
       file=$out/${model%:*}-${model#*:}.gguf
       [ -f "$file" ] || python3 "$root/scripts/cuda_model.py" "${model%:*}" "${model#*:}" "$file" || failed=1
       echo "$model"
-      timeout 90 "$build/rung" bench -q --device cuda -m "$file" -p 512,2048 -n 128 --repeat 3 | grep tok || failed=1
+      timeout 90 "$build/rung" bench -q --device cuda -m "$file" -p 512,2048 -n 128 --ubatch 2048 --repeat 3 | grep tok || failed=1
       case $model in smollm2:q4_k | llama7:q4_k | llama7:f16) ;; *) continue ;; esac
       echo "$model, deterministic" # what it costs
       timeout 90 "$build/rung" bench -q --device cuda -m "$file" -p 512 -n 128 --repeat 3 --deterministic | grep tok || failed=1

@@ -133,7 +133,8 @@ static void test_moved(void) {
         const uint64_t in = cuda->counters.to_device, out = cuda->counters.to_host;
         CHECK_OK(rung_generator_step(g, &token, &count, NULL));
         if (!count || token.end) break;
-        if (i) CHECK(cuda->counters.to_device - in <= 200);
+        /* Five inputs of a few bytes, each at an aligned place; neighbours travel with the room between them. */
+        if (i) CHECK(cuda->counters.to_device - in <= 5 * t.device->target->align);
         if (choose) CHECK_EQ_I64(cuda->counters.to_host - out, sizeof(int32_t));
         if (!choose) CHECK_EQ_I64(cuda->counters.to_host - out, row);
       }

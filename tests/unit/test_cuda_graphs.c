@@ -204,6 +204,7 @@ static rung_status write_ones(const rung_args *args) {
 
 static const rung_cuda_kernel kernel = {.row = {.name = "some"}, .unit = "unit", .launch = launch_step};
 static const rung_cuda_kernel of_host = {.row = {.name = "host_some"}};
+static const rung_op plain_op = {.name = "some"}, random_op = {.name = "some", .flags = RUNG_OP_RANDOM};
 static const rung_op host_op = {.name = "some", .reference = write_ones};
 
 typedef struct world {
@@ -261,8 +262,14 @@ static void open_world(world *w) {
   w->one[0] = 1;
   w->plan = (rung_plan){.dims = &w->dims, .step = w->step, .steps = STEPS, .variant = w->variant, .refs = REFS};
   for (uint32_t s = 0; s < STEPS; s++) {
-    w->step[s] = (rung_step){
-        .kind = RUNG_STEP_KERNEL, .variants = 1, .n_in = 1, .n_out = 1, .variant = s, .in = 2 * s, .out = 2 * s + 1};
+    w->step[s] = (rung_step){.kind = RUNG_STEP_KERNEL,
+                             .op = &plain_op,
+                             .variants = 1,
+                             .n_in = 1,
+                             .n_out = 1,
+                             .variant = s,
+                             .in = 2 * s,
+                             .out = 2 * s + 1};
     w->prepared[s] = (rung_cuda_prepared){.kernel = &kernel, .step = &w->step[s], .function = {&functions[s]}};
   }
   for (uint32_t i = 0; i < REFS; i++)
@@ -356,6 +363,20 @@ static void test_what_stays_costs_nothing(void) {
 }
 
 /* A state's lengths change with every step: they count only where a row says so, and within what it says. */
+/* A row of random numbers counts in its launch: the list is made anew each time, the graph serves on. */
+static void test_random_numbers_are_new(void) {
+  world w;
+  open_world(&w);
+  w.step[1].op = &random_op;
+  run_checked(&w, 5);
+  const int before = made;
+  run_checked(&w, 5);
+  run_checked(&w, 5);
+  CHECK_EQ_I64(made - before, 2 * STEPS);
+  CHECK_EQ_I64(w.cuda.counters.captures, 1);
+  close_world(&w);
+}
+
 static void test_lengths_count_where_rows_say_so(void) {
   world w;
   int64_t length[2] = {3, 0};
@@ -583,6 +604,7 @@ static void test_no_memory(void) {
 int main(void) {
   RUN(test_one_graph_serves_a_range);
   RUN(test_what_stays_costs_nothing);
+  RUN(test_random_numbers_are_new);
   RUN(test_lengths_count_where_rows_say_so);
   RUN(test_contexts_and_programs);
   RUN(test_memory_is_bounded);

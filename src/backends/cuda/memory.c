@@ -98,29 +98,24 @@ static bool far_commit(void *self_, void *p, size_t bytes) {
   return all;
 }
 
-static void unmap_pages(rung_cuda *self, uint64_t first, size_t bytes, bool all) {
-  for (size_t at = 0; at < bytes; at += self->page) {
-    const int result = self->driver.unmap(first + at, self->page);
-    if (all) rung_cuda_ok(self, result, "unmapping");
-    if (!result) self->counters.pages -= self->page;
-  }
-}
-
 static void far_decommit(void *self_, void *p, size_t bytes) {
   rung_cuda *self = self_;
+  const uint64_t first = (uint64_t)(uintptr_t)p;
   void *before;
   rung_cuda_enter(self, &before);
   wait_all(self);
-  unmap_pages(self, (uint64_t)(uintptr_t)p, bytes, true);
+  for (size_t at = 0; at < bytes; at += self->page)
+    rung_cuda_ok(self, self->driver.unmap(first + at, self->page), "unmapping");
+  self->counters.pages -= bytes;
   rung_cuda_leave(self, before);
 }
 
+/* Nothing is mapped there any more. */
 static void far_release(void *self_, void *p, size_t bytes) {
   rung_cuda *self = self_;
   void *before;
   rung_cuda_enter(self, &before);
   wait_all(self);
-  unmap_pages(self, (uint64_t)(uintptr_t)p, bytes, false); /* those that are mapped */
   rung_cuda_ok(self, self->driver.unreserve((uint64_t)(uintptr_t)p, bytes), "giving addresses back");
   rung_cuda_leave(self, before);
 }

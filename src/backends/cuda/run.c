@@ -242,6 +242,7 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
                             .counters = words ? words->counters : 0,
                             .list = &r->kept->now->list};
   RUNG_TRY(prepared->kernel->launch(&s));
+  if (step->op->flags & RUNG_OP_RANDOM) r->kept->now->lost = true; /* the next run's numbers are others */
   if (r->kept->failed) {
     r->kept->failed = false;
     return rung_fail(r->run->error, RUNG_OUT_OF_MEMORY, "cuda: no memory for a block table on the device");

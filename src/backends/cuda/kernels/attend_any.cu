@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_any(const __grid
     const i64 end = min(base + (split + 1) * each, all), step = base + split * each + warp;
     u8 *stage = memory + warp * STAGES * STAGE;
 #pragma unroll 1
-    for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, position, there(stage + i * STAGE));
+    for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, low, position, there(stage + i * STAGE));
     if (step < end) {
       attend_steps(p, slot, head, step, end, low, position, stage, &q[0][0], (share *)stage);
     } else if (lane < GROUP) {

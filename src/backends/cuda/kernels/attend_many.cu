@@ -56,15 +56,6 @@ __device__ __forceinline__ void load_values(u32 *r, u32 address) {
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(address));
 }
-__device__ __forceinline__ u32 halves_of(float a, float b, u32 *rest) {
-  const u32 h = pack_half(a, b);
-#if NARROW
-  *rest = 0;
-#else
-  *rest = pack_half(a - half_bits((u16)h), b - half_bits((u16)(h >> 16)));
-#endif
-  return h;
-}
 
 // What a warp's 16 rows have so far; a lane has parts of rows g and g + 8.
 struct rows_state {
@@ -75,9 +66,45 @@ struct rows_state {
   float sum[VALUE_DIM / 8][4], most[2], total[2];
 };
 
-// position[h]: of row g + 8 h; below 0 where the row is another's.
-__device__ __forceinline__ void attend_block(const attend_params &p, rows_state &s, u32 stage, i64 first, const i64 *position,
-                                             bool whole) {
+__device__ __forceinline__ bool sees(const attend_params &p, i64 key, i64 at) { return key <= at && (!p.window || key > at - p.window); }
+
+// Are there values in the block that are no numbers? Each thread looks at its share of it.
+__device__ __forceinline__ bool has_trouble(const u8 *values) {
+  bool found = false;
+  for (int i = threadIdx.x; i < KEYS * (VALUE_DIM / 8); i += 128) {
+    const uint4 v = *(const uint4 *)(values + i / (VALUE_DIM / 8) * VALUE_PITCH + i % (VALUE_DIM / 8) * 16);
+    const u32 word[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+    for (int j = 0; j < 4; j++) found |= (word[j] & 0x7c00) == 0x7c00 || (word[j] & 0x7c000000) == 0x7c000000;
+  }
+  return found;
+}
+// A product has all rows of a tile meet all values, and nothing times NaN is NaN: where there is one that a row must not
+// see, values are added key by key to the rows that see them. c: the weights.
+__device__ __forceinline__ void add_one_by_one(const attend_params &p, rows_state &s, const u8 *values, i64 first,
+                                               const i64 *position, const float (*c)[4]) {
+  const int lane = threadIdx.x & 31, t = lane & 3;
+  float weight[32];
+#pragma unroll
+  for (int i = 0; i < 32; i++) weight[i] = c[i >> 2][i & 3];
+#pragma unroll 1
+  for (int key = 0; key < KEYS; key++) {
+    const u16 *value = (const u16 *)(values + key * VALUE_PITCH);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const float w = __shfl_sync(~0u, weight[key / 8 * 4 + 2 * h + (key & 1)], (lane & ~3) | (key >> 1 & 3));
+      if (!sees(p, first + key, position[h])) continue;
+#pragma unroll
+      for (int j = 0; j < VALUE_DIM / 8; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) s.sum[j][2 * h + e] = fmaf(w, half_bits(value[8 * j + 2 * t + e]), s.sum[j][2 * h + e]);
+    }
+  }
+}
+
+// position[h]: of row g + 8 h; below 0 where the row is another's. trouble: has_trouble, of any thread.
+__device__ __forceinline__ void attend_block(const attend_params &p, rows_state &s, u32 stage, const u8 *values, i64 first,
+                                             const i64 *position, bool whole, bool trouble) {
   const int lane = threadIdx.x & 31, t = lane & 3;
   float c[8][4];
 #pragma unroll
@@ -107,7 +134,7 @@ __device__ __forceinline__ void attend_block(const attend_params &p, rows_state 
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         const i64 key = first + 8 * j + 2 * t + (e & 1), at = position[e >> 1];
-        if (key > at || (p.window && key <= at - p.window)) c[j][e] = -RUNG_INF;
+        if (!sees(p, key, at)) c[j][e] = -RUNG_INF;
       }
   }
 #pragma unroll
@@ -136,13 +163,17 @@ __device__ __forceinline__ void attend_block(const attend_params &p, rows_state 
       s.sum[j][2 * h + 1] *= before;
     }
   }
+  if (trouble) {
+    add_one_by_one(p, s, values, first, position, c);
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     u32 a[4], rest[4];
-    a[0] = halves_of(c[2 * i][0], c[2 * i][1], &rest[0]);
-    a[1] = halves_of(c[2 * i][2], c[2 * i][3], &rest[1]);
-    a[2] = halves_of(c[2 * i + 1][0], c[2 * i + 1][1], &rest[2]);
-    a[3] = halves_of(c[2 * i + 1][2], c[2 * i + 1][3], &rest[3]);
+    a[0] = halves_of<NARROW>(c[2 * i][0], c[2 * i][1], &rest[0]);
+    a[1] = halves_of<NARROW>(c[2 * i][2], c[2 * i][3], &rest[1]);
+    a[2] = halves_of<NARROW>(c[2 * i + 1][0], c[2 * i + 1][1], &rest[2]);
+    a[3] = halves_of<NARROW>(c[2 * i + 1][2], c[2 * i + 1][3], &rest[3]);
 #pragma unroll
     for (int j = 0; j < VALUE_DIM / 8; j += 2) {
       u32 v[4];
@@ -165,7 +196,7 @@ __device__ __forceinline__ void load_rows(const attend_params &p, rows_state &s,
     for (int j = 0; j < 4; j++) {
       const i64 r = row + 8 * (j & 1), at = r * p.q.stride[0] + head * p.q.stride[1] + (16 * i + 2 * t + 8 * (j >> 1)) * p.q.stride[2];
       u32 rest = 0;
-      s.q[i][j] = r < p.rows ? halves_of(load_float(p.q.base, p.q.type, at) * p.scale,
+      s.q[i][j] = r < p.rows ? limited_halves<NARROW>(load_float(p.q.base, p.q.type, at) * p.scale,
                                          load_float(p.q.base, p.q.type, at + p.q.stride[2]) * p.scale, &rest)
                              : 0;
 #if !NARROW
@@ -272,7 +303,9 @@ extern "C" __global__ void __launch_bounds__(128) attend_many(const __grid_const
       }
       __syncthreads();
       const bool whole = all_rows && b * 64 + 63 <= low + shift && (!p.window || b * 64 > high + shift - p.window);
-      attend_block(p, s, now, b * 64, position, whole);
+      const u8 *values = memory + (now - stages) + KEYS * KEY_PITCH;
+      const bool trouble = !whole && __syncthreads_or(has_trouble(values));
+      attend_block(p, s, now, values, b * 64, position, whole, trouble);
       __syncthreads();
     }
   }

@@ -44,23 +44,26 @@ struct attend_one_params {
 
 __device__ __forceinline__ u32 there(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 template <int ROW, int BYTES>
-__device__ __forceinline__ void copy_rows(u32 to, const u8 *from, int first, int last) {
+__device__ __forceinline__ void copy_rows(u32 to, const u8 *from, int first, int lowest, int last) {
 #pragma unroll
   for (int i = 0; i < BYTES / 32; i++) {
     const int piece = i * 32 + (threadIdx.x & 31), row = piece / (BYTES / 16), at = piece % (BYTES / 16) * 16;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + row * ROW + at),
-                 "l"(from + min(first + row, last) * BYTES + at)
+                 "l"(from + max(min(first + row, last), lowest) * BYTES + at)
                  : "memory");
   }
 }
-// The copies of one step, if there is one; always one group.
-__device__ __forceinline__ void copy_sixteen(const attend_one_params &p, i64 slot, int head, i64 step, i64 end, i64 position,
-                                             u32 to) {
+// The copies of one step, if there is one; always one group. In place of keys that are not seen come others that are: not
+// even their NaN is.
+__device__ __forceinline__ void copy_sixteen(const attend_one_params &p, i64 slot, int head, i64 step, i64 end, i64 low,
+                                             i64 position, u32 to) {
   if (step < end) {
     const u8 *block = kv_block(p.kv, slot, step / 4);
     const int first = (int)(step % 4) * 16, last = (int)(position - 1 - step / 4 * 64); // of the block
-    copy_rows<KEY_ROW, KEY_DIM * 2>(to, block + head * 64 * (KEY_DIM * 2), first, last);
-    copy_rows<VALUE_ROW, VALUE_DIM * 2>(to + 16 * KEY_ROW, block + (KV_HEADS * KEY_DIM + head * VALUE_DIM) * 128, first, last);
+    const int lowest = (int)max(low - step / 4 * 64, (i64)0);
+    copy_rows<KEY_ROW, KEY_DIM * 2>(to, block + head * 64 * (KEY_DIM * 2), first, lowest, last);
+    copy_rows<VALUE_ROW, VALUE_DIM * 2>(to + 16 * KEY_ROW, block + (KV_HEADS * KEY_DIM + head * VALUE_DIM) * 128, first, lowest,
+                                         last);
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -68,16 +71,6 @@ __device__ __forceinline__ void product_f16(float *c, u32 a0, u32 a1, u32 a2, u3
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-// Two numbers as halves, and what that left out.
-__device__ __forceinline__ u32 halves_of(float a, float b, u32 *rest) {
-  const u32 h = pack_half(a, b);
-#if NARROW
-  *rest = 0;
-#else
-  *rest = pack_half(a - half_bits((u16)h), b - half_bits((u16)(h >> 16)));
-#endif
-  return h;
 }
 __device__ __forceinline__ float capped(float s, float cap) { return CAPPED ? cap * tanhf(s / cap) : s; }
 
@@ -96,7 +89,7 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       const float *from = q + g * KEY_DIM + 32 * i + 8 * t + 2 * j;
-      high[4 * i + j] = g < GROUP ? halves_of(from[0], from[1], &rest[4 * i + j]) : 0;
+      high[4 * i + j] = g < GROUP ? limited_halves<NARROW>(from[0], from[1], &rest[4 * i + j]) : 0;
       if (g >= GROUP) rest[4 * i + j] = 0;
     }
   float acc[VALUE_TILES][4], most = -1e30f, total = 0;
@@ -140,7 +133,7 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
         total += s[u][e];
       }
     u32 r0, r2;
-    const u32 a0 = halves_of(s[0][0], s[0][1], &r0), a2 = halves_of(s[1][0], s[1][1], &r2);
+    const u32 a0 = halves_of<NARROW>(s[0][0], s[0][1], &r0), a2 = halves_of<NARROW>(s[1][0], s[1][1], &r2);
 #pragma unroll
     for (int i = 0; i < VALUE_WORDS; i++) {
       uint4 v[4];
@@ -157,7 +150,7 @@ __device__ __forceinline__ void attend_steps(const attend_one_params &p, i64 slo
       }
     }
     __syncwarp();
-    if (out == (share *)stage) copy_sixteen(p, slot, head, step + STAGES * WARPS, end, position, there(stage + at * STAGE));
+    if (out == (share *)stage) copy_sixteen(p, slot, head, step + STAGES * WARPS, end, low, position, there(stage + at * STAGE));
     if (++at == STAGES) at = 0;
   }
   total += __shfl_xor_sync(~0u, total, 1);
@@ -343,7 +336,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
   }
   // Behind the turns, which take as long as PATIENCE.
 #pragma unroll 1
-  for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, position, there(stage + i * STAGE));
+  for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, low, position, there(stage + i * STAGE));
   twice(real) {
     __syncthreads();
     if (real) {

@@ -74,6 +74,19 @@ __device__ __forceinline__ u32 pack_half(float low, float high) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
   return r;
 }
+__device__ __forceinline__ float limited(float v) { return v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v; }
+// Two numbers as halves, and what that left out; with `narrow` that is dropped.
+template <bool narrow> __device__ __forceinline__ u32 halves_of(float a, float b, u32 *rest) {
+  const u32 h = pack_half(a, b);
+  *rest = narrow ? 0 : pack_half(a - half_bits((u16)h), b - half_bits((u16)(h >> 16)));
+  return h;
+}
+// The same of numbers that may be beyond what halves hold: a score of -3e38 is no NaN, but far enough below.
+template <bool narrow> __device__ __forceinline__ u32 limited_halves(float a, float b, u32 *rest) {
+  const u32 h = pack_half(limited(a), limited(b));
+  *rest = narrow ? 0 : pack_half(limited(a - half_bits((u16)h)), limited(b - half_bits((u16)(h >> 16))));
+  return h;
+}
 // From double in one rounding, as the reference does.
 __device__ __forceinline__ u16 half_of_double(double d) {
   u16 h;

@@ -40,7 +40,6 @@ __device__ __forceinline__ void load_x_32(const matmul_params &p, i64 m, i64 b, 
 #endif
 }
 
-__device__ __forceinline__ float limited(float v) { return v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v; }
 
 // ---- f16
 #define BM 128
