@@ -20,7 +20,7 @@ typedef struct rung_far {
   void *(*reserve)(void *self, size_t bytes);
   bool (*commit)(void *self, void *p, size_t bytes);
   void (*decommit)(void *self, void *p, size_t bytes);
-  void (*release)(void *self, void *p, size_t bytes); /* nothing is committed there */
+  void (*release)(void *self, void *p, size_t bytes);                  /* nothing is committed there */
   void (*write)(void *self, void *to, const void *from, size_t bytes); /* `from` may change when it returns */
   void (*read)(void *self, void *to, const void *from, size_t bytes);
   void (*copy)(void *self, void *to, const void *from, size_t bytes); /* the ranges do not overlap */

@@ -234,7 +234,8 @@ void rung_region_finish(rung_region *region) {
     rung_host_free(host, region->class_, region->base, region->reserved);
   } else {
     const rung_allocator *allocator = rung_host_allocator(host);
-    if (region->far && region->page_bits) rung_region_decommit(region, 0, region->reserved); /* what is mapped is known here alone */
+    if (region->far && region->page_bits)
+      rung_region_decommit(region, 0, region->reserved); /* what is mapped is known here alone */
     if (region->base && region->far)
       region->far->release(region->far->self, region->base, region->reserved);
     else if (region->base)
