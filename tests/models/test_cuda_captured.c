@@ -38,7 +38,7 @@ static rung_status build(void *self, uint64_t key, rung_graph *g, rung_error *er
   for (int l = 0; l < LAYERS; l++) {
     rung_value w[2];
     for (int i = 0; i < 2; i++) {
-      char name[8];
+      char name[16];
       snprintf(name, sizeof name, "w%d", 2 * l + i);
       w[i] = rung_graph_weight(g, name, RUNG_TYPE_F16, 2, (int64_t[]){WIDTH, WIDTH});
     }
@@ -53,7 +53,7 @@ static rung_status set_weights(side *s, int64_t seed) {
   static float data[WIDTH * WIDTH];
   rung_status status = RUNG_OK;
   for (int i = 0; i <= MEMBERS && !status; i++) {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, i < MEMBERS ? "w%d" : "scale", i);
     const int64_t n = i < MEMBERS ? WIDTH * WIDTH : WIDTH;
     for (int64_t k = 0; k < n; k++) data[k] = number(k + seed + 7919 * i);
@@ -65,7 +65,7 @@ static rung_status set_weights(side *s, int64_t seed) {
 static rung_status make_weights(side *s) {
   rung_status status = rung_weights_create(s->host, &s->error, &s->weights);
   for (int i = 0; i <= MEMBERS && !status; i++) {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, i < MEMBERS ? "w%d" : "scale", i);
     const int64_t extent[2] = {WIDTH, WIDTH};
     status = rung_weights_declare(s->weights, name, i < MEMBERS ? RUNG_TYPE_F16 : RUNG_TYPE_F32, i < MEMBERS ? 2 : 1,
