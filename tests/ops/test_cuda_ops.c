@@ -101,7 +101,7 @@ static rung_status bind_inputs(const op_case *c, rung_program *program, rung_con
     if (slot < 0) continue;
     void *to;
     RUNG_TRY(rung_context_input(context, slot, operand[i]->extent, &to));
-    memcpy(to, operand[i]->operand.base, dense_bytes(operand[i]));
+    if (dense_bytes(operand[i])) memcpy(to, operand[i]->operand.base, dense_bytes(operand[i]));
   }
   return RUNG_OK;
 }

@@ -32,7 +32,7 @@ void onnx_build_constant(onnx_call *c) {
     a = onnx_attr_find(c, name);
     if (!a) continue;
     if (onnx_name_is(a->name, "value") && a->t)
-      c->out[0] = onnx_tensor_value(c->scope, a->t, c->node->output[0]);
+      c->out[0] = onnx_tensor_value(c->scope, a->t, c->node->outputs ? c->node->output[0] : c->node->op);
     else if (a->type == ONNX_ATTR_FLOAT)
       c->out[0] = rung_graph_constant(c->g, RUNG_TYPE_F32, 0, NULL, &a->f);
     else if (a->type == ONNX_ATTR_INT)
