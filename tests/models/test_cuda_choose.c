@@ -126,16 +126,20 @@ static void test_moved(void) {
       const rung_cuda *cuda = t.device->self;
       const size_t row = (size_t)t.info.vocabulary * sizeof(float);
       rung_generator *g = open_generator(&t, choose ? RUNG_CHOOSE_AUTO : RUNG_CHOOSE_HOST, 1);
+      uint64_t start = 0;
       CHECK_OK(tiny_prompt(&t, g, 0, 0, 9));
       for (int i = 0; i < 20; i++) {
         rung_token token;
         size_t count = 0;
         const uint64_t in = cuda->counters.to_device, out = cuda->counters.to_host;
+        if (!i) start = out;
         CHECK_OK(rung_generator_step(g, &token, &count, NULL));
         if (!count || token.end) break;
         /* Five inputs of a few bytes, each at an aligned place; neighbours travel with the room between them. */
         if (i) CHECK(cuda->counters.to_device - in <= 5 * t.device->target->align);
-        if (choose) CHECK_EQ_I64(cuda->counters.to_host - out, sizeof(int32_t));
+        /* One step may be on its way ahead of the token that is handed out. */
+        const uint64_t tokens = (cuda->counters.to_host - start) / sizeof(int32_t);
+        if (choose) CHECK(tokens >= (uint64_t)i + 1 && tokens <= (uint64_t)i + 2);
         if (!choose) CHECK_EQ_I64(cuda->counters.to_host - out, row);
       }
       rung_generator_destroy(g);

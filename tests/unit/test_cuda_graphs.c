@@ -362,7 +362,6 @@ static void test_what_stays_costs_nothing(void) {
   close_world(&w);
 }
 
-/* A state's lengths change with every step: they count only where a row says so, and within what it says. */
 /* A row of random numbers counts in its launch: the list is made anew each time, the graph serves on. */
 static void test_random_numbers_are_new(void) {
   world w;
@@ -377,6 +376,7 @@ static void test_random_numbers_are_new(void) {
   close_world(&w);
 }
 
+/* A state's lengths change with every step: they count only where a row says so, and within what it says. */
 static void test_lengths_count_where_rows_say_so(void) {
   world w;
   int64_t length[2] = {3, 0};

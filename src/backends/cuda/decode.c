@@ -18,7 +18,7 @@ enum {
   MOST_PANELS = 16,         /* of a block: its sums stand in shared memory */
   PANEL_BYTES = WARPS * 64, /* of sums */
   MOST_NORM = 8192,         /* columns that stand in registers */
-  MOST_SHARED = 100 * 1024  /* so that two blocks share a processor */
+  MOST_SHARED = 100 * 1024  /* so that blocks of two kernels share a processor */
 };
 
 typedef struct row_own {
@@ -185,14 +185,10 @@ static bool describe_region(const rung_cuda_looking *l, row_group *g, const rung
     if (rung_cuda_same_ref(out, g->x)) g->row.x = r;
     if (list->type[list->output[r]] == RUNG_TYPE_A8 && !rung_cuda_same_ref(out, g->x)) return false;
   }
-  bool whole = false;
-  for (int i = 0; i < list->ops; i++) {
-    const rung_op *op = list->op[i].op;
-    whole |= op == &rung_op_rms_norm || op == &rung_op_layer_norm;
-    if (op == &rung_op_quantize_rows) g->row.quantized = list->op[i].in[0];
-  }
+  for (int i = 0; i < list->ops; i++)
+    if (list->op[i].op == &rung_op_quantize_rows) g->row.quantized = list->op[i].in[0];
   list->columns = g->k;
-  return g->row.x >= 0 && (!whole || g->k <= MOST_NORM);
+  return g->row.x >= 0 && (!rung_region_has_norm(list) || g->k <= MOST_NORM);
 }
 
 /* The region of the step in front, where it can be part of the kernel. */
@@ -264,8 +260,7 @@ static rung_status find_after(const rung_cuda_looking *l, row_group *g) {
       !rung_cuda_same_ref(rung_cuda_in_ref(l, reader.region, 1), b) || !rung_cuda_dies_in(l, a, next) ||
       !rung_cuda_dies_in(l, b, next))
     return RUNG_OK;
-  for (int i = 0; i < list->ops; i++)
-    if (list->op[i].op == &rung_op_rms_norm || list->op[i].op == &rung_op_layer_norm) return RUNG_OK;
+  if (rung_region_has_norm(list)) return RUNG_OK;
   g->after = reader.list;
   g->after_value = reader.row.quantized >= 0 ? reader.row.quantized : list->output[0];
   return RUNG_OK;

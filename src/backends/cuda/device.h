@@ -16,7 +16,7 @@ enum { RUNG_CUDA_RING = 1 << 20 }; /* bytes of pinned memory that small copies g
 /* What a kernel that refuses its operands leaves, in memory of the device: the first refusal of a run. */
 typedef struct rung_cuda_refusal {
   int32_t set;
-  int32_t kind; /* RUNG_CUDA_REFUSES_* (kernels/common.cuh) */
+  int32_t kind; /* RUNG_CUDA_REFUSES_* (kernels/common.cu) */
   int64_t value, limit;
 } rung_cuda_refusal;
 enum { RUNG_CUDA_REFUSES_INDEX = 1, RUNG_CUDA_REFUSES_ROWS = 2 };

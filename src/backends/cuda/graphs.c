@@ -145,9 +145,16 @@ bool rung_cuda_graph_replay(rung_cuda *self, const rung_cuda_list *list, const v
     drop(self, g);
     return false;
   }
+  if (self->driver.graph_launch(g->executable, self->stream)) { /* nothing of it has run */
+    self->driver.graph_drop(g->executable);
+    g->executable = NULL; /* launched one by one from now on */
+    self->graphs->refused++;
+    rung_host_log(self->host, RUNG_LOG_WARNING,
+                  "cuda: launches are done one by one: the driver does not launch their graph");
+    return false;
+  }
   g->owner = owner;
   self->counters.replays++;
-  rung_cuda_ok(self, self->driver.graph_launch(g->executable, self->stream), "launching a graph");
   return true;
 }
 

@@ -87,7 +87,7 @@ typedef struct rung_cuda_family {
 /* Plainest first; NULL past the end (registry.c). */
 const rung_cuda_family *rung_cuda_family_at(size_t index);
 
-/* ---- operands as kernels get them (kernels/common.cuh has the same structs) */
+/* ---- operands as kernels get them (kernels/common.cu has the same structs) */
 typedef struct rung_cuda_operand {
   uint64_t base;
   int64_t extent[RUNG_MAX_RANK], stride[RUNG_MAX_RANK];

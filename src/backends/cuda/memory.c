@@ -218,6 +218,7 @@ static void far_read_later(void *self_, void *to, const void *from, size_t bytes
   rung_cuda *self = self_;
   void *before;
   rung_cuda_enter(self, &before);
+  self->counters.to_host += bytes;
   rung_cuda_ok(self, self->driver.to_host(to, (uint64_t)(uintptr_t)from, bytes, self->stream),
                "copying from the device");
   rung_cuda_leave(self, before);

@@ -320,8 +320,7 @@ static void print_outputs(const rung_region_list *l, const rung_region_row *row,
 }
 
 void rung_region_print_row(const rung_region_list *l, const rung_region_row *row, rung_text *out) {
-  bool whole = false;
-  for (int i = 0; i < l->ops; i++) whole |= l->op[i].op == &rung_op_rms_norm || l->op[i].op == &rung_op_layer_norm;
+  const bool whole = rung_region_has_norm(l);
   const int64_t rounds = (l->columns + 8 * RUNG_REGION_ROW_THREADS - 1) / (8 * RUNG_REGION_ROW_THREADS);
   /* Without a norm in batches of rounds, so that their loads are on their way together; values stand in registers. */
   const int64_t most = whole || l->values <= 2 ? 4

@@ -32,12 +32,13 @@ typedef struct kept {
   rung_cuda_times times;
 } kept;
 
-/* To the device. Behind its launch, while the device is at work, a list of a new range becomes a graph. */
-static void flush(kept *k, bool traced) {
+/* To the device. Behind its launch, while the device is at work, a list of a new range becomes a graph. What fails is taken
+ * before another context can find it. */
+static rung_status flush(kept *k, bool traced, rung_error *error) {
   rung_cuda *self = k->device;
   rung_cuda_list *list = &k->now->list;
   void *before;
-  if (!list->launches) return;
+  if (!list->launches) return RUNG_OK;
   rung_cuda_enter(self, &before);
   if (!list->serial) list->serial = ++self->lists;
   const bool takes = !traced && rung_cuda_graphs_take(self, list);
@@ -47,7 +48,9 @@ static void flush(kept *k, bool traced) {
   rung_cuda_times_end(self, &k->times);
   if (takes && !replayed && !rung_cuda_graph_is_there(self, list, k)) rung_cuda_graph_capture(self, list, k);
   if (traced) rung_cuda_ok(self, self->driver.stream_wait(self->stream), "waiting");
+  const rung_status status = rung_cuda_failed(self, error);
   rung_cuda_leave(self, before);
+  return status;
 }
 
 static void rehearse_list(kept *k) {
@@ -117,10 +120,11 @@ static rung_status refused(const rung_cuda_refusal *note, rung_error *error) {
 rung_status rung_cuda_settle(void *self_, void *kept_, rung_error *error) {
   rung_cuda *self = self_;
   kept *k = kept_;
-  RUNG_TRY(self->far.check(self, error));
-  if (k) rung_cuda_times_take(self, &k->times);
-  if (!k || !k->words || !k->words->refusal->set) return RUNG_OK;
-  const rung_status status = refused(k->words->refusal, error);
+  const rung_status failed = self->far.check(self, error);
+  if (k && !failed) rung_cuda_times_take(self, &k->times);
+  if (!k || !k->words || (!failed && !k->words->refusal->set)) return failed;
+  /* Where the run failed besides, a refusal is not known to have come: it is not the next one's in any case. */
+  const rung_status status = failed ? failed : refused(k->words->refusal, error);
   rung_far_zero(&self->far, (void *)(uintptr_t)k->words->refusal_there, sizeof *k->words->refusal);
   *k->words->refusal = (rung_cuda_refusal){0};
   return status;
@@ -223,10 +227,12 @@ static rung_status run_step(const running *r, uint32_t index, const rung_cuda_pr
     return RUNG_OK;
   }
   if (!prepared->kernel->unit) {
-    flush(r->kept, r->run->on_step != NULL);
+    RUNG_TRY(flush(r->kept, r->run->on_step != NULL, r->run->error));
     rung_cuda_record_begin(r->kept->now);
     r->kept->now->lost = true; /* the list goes on behind this step */
+    rung_mutex_lock(&r->self->lock);
     r->self->counters.host_steps++;
+    rung_mutex_unlock(&r->self->lock);
     return rung_cuda_run_host(r->self, step->op, &args);
   }
   const rung_cuda_words *words = r->kept->words; /* NULL: a rehearsal */
@@ -260,7 +266,7 @@ static rung_status trace_step(const running *r, uint32_t index, const rung_cuda_
                            .start_ns = rung_clock_ns(),
                            .tasks = 1};
   RUNG_TRY(run_step(r, index, prepared));
-  flush(r->kept, true);
+  RUNG_TRY(flush(r->kept, true, r->run->error));
   rung_cuda_list_begin(&r->kept->now->list);
   event.end_ns = rung_clock_ns();
   r->run->on_step(r->run->on_step_self, &event);
@@ -311,8 +317,7 @@ static rung_status launch_steps(const running *r, uint32_t first, uint32_t count
     RUNG_TRY(make_list(r, first, count));
     if (!r->run->on_step) rung_cuda_record_keep(k->now, r->run, first, count);
   }
-  flush(k, false);
-  return RUNG_OK;
+  return flush(k, false, r->run->error);
 }
 
 rung_status rung_cuda_steps(void *self_, void *image_, rung_run *run, uint32_t first, uint32_t count) {

@@ -300,7 +300,7 @@ __device__ __forceinline__ u32 count_up(u32 *counter) {
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid_constant__ attend_one_params p) {
-  extern __shared__ __align__(128) u8 memory[]; // of each warp STAGES places, then its share
+  extern __shared__ __align__(128) u8 memory[]; // of each warp STAGES places; its share comes into the first
   __shared__ __align__(16) share spare;               // for the run for nothing
   __shared__ float own_most[GROUP], own_total[GROUP]; // of the new key
   __shared__ float fresh[NEW], q[GROUP][KEY_DIM], key[KEY_DIM], value[VALUE_DIM];

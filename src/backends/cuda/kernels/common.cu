@@ -13,7 +13,7 @@ typedef long long i64;
 
 enum { T_F32, T_F16, T_BF16, T_F64, T_I8, T_I16, T_I32, T_I64, T_U8, T_U16, T_U32, T_U64, T_BOOL };
 
-// A kernel may begin before the one in front of it ends. Until WAIT it may read weights only; GO lets the next begin.
+// A kernel may begin before the one in front of it ends. Until WAIT it may read only weights, inputs of the run, and old keys and values; GO lets the next begin.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define WAIT() asm volatile("griddepcontrol.wait;" ::: "memory")
 #define GO() asm volatile("griddepcontrol.launch_dependents;" ::: "memory")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of one row of x with weights: y[n] = sum over k of x[k] w[n, k]. Few blocks that stay: each makes the row it
 // multiplies itself (the region in front, or a copy), while its first weights are on their way. row.cu is in front, and
-// make_x where a region is joined; else X_TYPE says what lies in memory (64: a8).
+// make_x where a region is joined; else a copy: a8 where TILED, x_number where not.
 //
 // TILED: a panel of 16 rows in tiles along k (layouts.c). Warp w has tiles w, w + 16, ... of a block's panels, copied to
 // its own two places in shared memory; one int8 product m16n8k32 has 16 rows and a run of 32 along k, the x of run r in
