@@ -94,7 +94,8 @@ RUNG_API RUNG_CHECKED rung_status rung_stream_end(rung_stream *stream, rung_erro
 /* Where tokens are chosen. DEVICE: by a step of the program (the op `sample`), as far as a slot's sampling looks at
  * nothing but its row and uses no more than top_k, top_p, min_p and temperature, and only for runs all of whose slots do;
  * then ids come out of such a run, and its logits stay where they are. Else, and with HOST always, logits come out and
- * the host chooses. AUTO: DEVICE where the device has memory of its own. The tokens are the same.
+ * the host chooses. AUTO: DEVICE where the device has memory of its own. The tokens are the same, but
+ * for one that stands at the very edge of top_p (sums in another order).
  *
  * There, a generator of one slot, whose model has no windows, submits the run behind a token before it gives the token. Any
  * other call undoes that run where it matters; weights that are committed in between count from the token after next on,
@@ -255,7 +256,8 @@ RUNG_API RUNG_CHECKED rung_status rung_generator_run(rung_generator *generator, 
 RUNG_API RUNG_CHECKED rung_status rung_generator_hidden(rung_generator *generator, const float **out_rows,
                                                         int32_t *out_count);
 RUNG_API int64_t rung_generator_length(const rung_generator *generator, int32_t slot);
-RUNG_API rung_context *rung_generator_context(rung_generator *generator); /* for tracing and cancelling; borrowed */
+RUNG_API rung_context *rung_generator_context(rung_generator *generator); /* for tracing and
+                                        cancelling only: runs, feeds and bindings are the generator's; borrowed */
 /* For what the calls above do not do: a slot goes on behind what its sequence holds, by what it is given to read.
  * rung_generator_reset a slot before its sequence is replaced by hand. Borrowed. */
 RUNG_API rung_state *rung_generator_state(rung_generator *generator);

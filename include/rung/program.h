@@ -253,8 +253,10 @@ RUNG_API rung_memory rung_context_memory(const rung_context *context);
  * Of the other calls, binding, rung_context_want_output, rung_context_set_rows, rung_context_set_extent,
  * rung_context_output, _message and _cancel do not wait; what is bound or wanted anew is for runs submitted later.
  * rung_context_run first waits as rung_context_sync does, and returns its failure. All others, those of the context's state
- * included, wait until nothing is pending; so does destroying the context, and with it whatever it keeps alive. Runs that
- * are pending keep a state to one context (RUNG_BUSY for another's submit). Forking while any are is not supported. Tickets
+ * included, wait until nothing is pending, but for rung_state_length (which counts submitted rows), rung_context_memory and
+ * rung_context_feeds; rung_context_input waits where the input is fed. Destroying the context waits too, and keeps alive what
+ * runs need until then. Runs that are pending keep a state to one context (RUNG_BUSY for another's submit). Forking while any
+ * are is not supported; before it, rung_context_sync. Tickets
  * count from 1. */
 RUNG_API RUNG_CHECKED rung_status rung_context_submit(rung_context *context, uint64_t *out_ticket);
 /* Until the run has ended; returns its status, with its message in the context. Tickets may be waited for in any order, and

@@ -158,6 +158,8 @@ static rung_status look(rung_context *c, const rung_context *run, const rung_fee
               .made = &run->result[feed->output],
               .from = run->root[out->root],
               .to = item->region.base};
+  if (!p->made->data && rung_tensor_bytes(p->made))
+    return rung_fail(&c->error, RUNG_INVALID_ARGUMENT, "feed: output \"%s\" was not wanted in the run", p->output);
   uint64_t row = 1, elements = 1;
   for (int a = 0; a < item->type.rank; a++) {
     rung_dims_is_constant(c->template_->graph->dims, item->type.extent[a], &p->extent[a]);

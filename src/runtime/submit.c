@@ -61,7 +61,7 @@ static rung_status end_far(rung_flights *f, rung_flight *x, bool skip) {
   rung_status status = x->status;
   if (x->launched) status = rung_flight_read(x);
   x->launched = false;
-  if (skip) return not_run(f, x);
+  if (skip || x->table) return not_run(f, x); /* with the table: it was lost when it was submitted */
   if (is_cancelled(f, x)) status = say_cancelled(x);
   if (!status && rung_context_feeds_whole(f->main)) status = rung_context_feed_whole(&x->run);
   if (status) return rung_run_fail(&x->run, x->now, &x->rows, f->main->random[1], status);
@@ -214,10 +214,20 @@ static void launch(rung_flights *f, rung_flight *x) {
   rung_table *table = x->table;
   x->table = NULL;
   atomic_store(&f->main->cancel, 0);
+  if (is_cancelled(f, x)) { /* as in run_here */
+    rung_table_release(table);
+    x->status = say_cancelled(x);
+    return;
+  }
   x->status = rung_run_start(r, x->now, &x->rows, table);
   if (!x->status) {
+    const rung_device *device = r->template_->device;
+    rung_error ignored;
     rung_context_feed_inputs(r, x->now);
     x->status = rung_flight_read_later(f, x);
+    /* What its steps may have refused is not the next run's. */
+    if (x->status && device->backend->settle)
+      (void)device->backend->settle(device->self, f->main->kept_steps, &ignored);
   }
   x->launched = !x->status;
   if (x->status) rung_run_fail(r, x->now, &x->rows, counter, x->status);
@@ -237,7 +247,7 @@ static bool is_lost(const rung_flights *f, const rung_flight *x) {
   if (x->fed && f->next == x->ticket && !f->fed_well) return true;
   for (uint64_t t = f->next; t < x->ticket; t++) {
     const rung_flight *y = rung_flight_of(f, t);
-    if (y->status && ((x->in_state && y->in_state) || (x->fed && t + 1 == x->ticket))) return true;
+    if (y->status && ((x->in_state && y->in_state && !y->doomed) || (x->fed && t + 1 == x->ticket))) return true;
   }
   return false;
 }
@@ -289,7 +299,7 @@ static void go(rung_context *c, rung_flight *x) {
 static void forget_lost_feeds(rung_context *c) {
   rung_flights *f = c->flights;
   rung_mutex_lock(&f->lock);
-  if (c->newest == c) f->fed_well = c->ran;
+  if (c->newest == c) f->fed_well = true; /* a plain run that failed has unbound what it was to feed */
   const bool lost =
       c->newest && c->newest != c && rung_flight_of(f, last_ticket(f))->stage == RUNG_FLIGHT_WAITED && !c->newest->ran;
   rung_mutex_unlock(&f->lock);
@@ -307,7 +317,6 @@ rung_status rung_context_submit(rung_context *c, uint64_t *out_ticket) {
   forget_lost_feeds(c);
   rung_flight *x = rung_flight_of(f, atomic_load(&c->next_ticket));
   if (c->shown == &x->run) c->shown = NULL;
-  if (c->newest == &x->run) c->newest = NULL;
   rung_status status = rung_flight_take(f, x);
   if (!status) status = rung_flight_keep_outputs(f, x);
   if (status) {
