@@ -43,6 +43,20 @@ bool rung_factor_packs(const rung_pass_env *env, const rung_graph *g, const rung
   return rung_pass_has_kernel(env, g, &asked, 1, layout->id, why, sizeof why);
 }
 
+rung_value rung_pass_transpose(rung_graph *to, rung_value value) {
+  const rung_transpose_attrs attrs = {{.count = 2, .value = {1, 0}}};
+  return rung_graph_op(to, &rung_op_transpose, &value, 1, &attrs);
+}
+
+rung_status rung_turn_product(const rung_pass_env *env, rung_rewrite *rw, const rung_node *node, rung_value factor) {
+  rung_matmul_attrs attrs = *(const rung_matmul_attrs *)node->attrs;
+  attrs.transpose_b = true;
+  rung_graph_label(rw->to, node->label);
+  const rung_value in[2] = {rw->map[node->in[0]], factor};
+  rw->map[node->first_value] = rung_graph_op(rw->to, node->op, in, 2, &attrs);
+  return rung_graph_status(rw->to) ? rung_pass_failed(env, rw->to) : RUNG_OK;
+}
+
 /* Recursion is as deep as bodies are nested. */
 rung_status rung_captured_factors(const rung_pass_env *env, rung_arena *arena, const rung_graph *g,
                                   const rung_node *node, bool **out_factor) {

@@ -141,8 +141,10 @@ static rung_status copy_control(former *f, uint32_t index) {
     if (!factor[k])
       rung_note(f->env, RUNG_NOTE_NEARLY, node->label, "packed weight read in a body", "no product there can read it");
   }
-  if (!more || rung_most_operands(node) - node->n_in < more)
-    return rung_rewrite_copy(&f->rw, index) ? rung_pass_failed(f->env, f->rw.to) : RUNG_OK;
+  const bool room = rung_most_operands(node) - node->n_in >= more;
+  if (!room)
+    rung_note(f->env, RUNG_NOTE_NEARLY, node->label, "packed weight read in a body", "the op has too many operands");
+  if (!more || !room) return rung_rewrite_copy(&f->rw, index) ? rung_pass_failed(f->env, f->rw.to) : RUNG_OK;
   rung_value *in = (rung_value *)rung_arena_array(arena, node->n_in + more, sizeof *in);
   rung_graph **body = (rung_graph **)rung_arena_array(arena, node->bodies, sizeof *body);
   if (!in || !body) return rung_pass_no_memory(f->env);

@@ -118,11 +118,6 @@ static void find_needed(const place *p, bool *needed) {
   }
 }
 
-static rung_value transpose(rung_graph *to, rung_value value) {
-  const rung_transpose_attrs attrs = {{.count = 2, .value = {1, 0}}};
-  return rung_graph_op(to, &rung_op_transpose, &value, 1, &attrs);
-}
-
 static void note(const rung_pass_env *env, const rung_node *node, const char *how) {
   char what[80];
   const bool weight = node->op->flags & RUNG_OP_DECLARES;
@@ -153,7 +148,7 @@ static rung_status move_out(rung_pass_env *env, const rung_rewrite *rw, place *p
       note(env, &g->node[i], "");
     }
     if (p->turn[value]) {
-      more[*n_more] = transpose(to, out.map[value]);
+      more[*n_more] = rung_pass_transpose(to, out.map[value]);
       p->turn_at[value] = ++*n_more;
       note(env, &g->node[i], "transpose of ");
     }
@@ -164,16 +159,6 @@ static rung_status move_out(rung_pass_env *env, const rung_rewrite *rw, place *p
 /* ---- the graph without it */
 
 static rung_status copy_control(rung_pass_env *env, const rung_scope *scope, rung_rewrite *rw, uint32_t index);
-
-/* A product with a captured transpose. */
-static rung_status turn_product(const rung_pass_env *env, rung_rewrite *rw, const rung_node *node, rung_value factor) {
-  rung_matmul_attrs attrs = *(const rung_matmul_attrs *)node->attrs;
-  attrs.transpose_b = true;
-  rung_graph_label(rw->to, node->label);
-  const rung_value in[2] = {rw->map[node->in[0]], factor};
-  rw->map[node->first_value] = rung_graph_op(rw->to, node->op, in, 2, &attrs);
-  return rung_graph_status(rw->to) ? rung_pass_failed(env, rw->to) : RUNG_OK;
-}
 
 static bool is_turned(const rung_pass_env *env, const place *p, const rung_node *node) {
   bool turn;
@@ -194,7 +179,7 @@ static rung_status copy_body(rung_pass_env *env, const place *p, rung_graph *to,
     if (node->results == 1 && p->root_at[node->first_value]) {
       inner.map[node->first_value] = inside[p->root_at[node->first_value] - 1];
     } else if (is_turned(env, p, node)) {
-      RUNG_TRY(turn_product(env, &inner, node, inside[p->turn_at[node->in[1]] - 1]));
+      RUNG_TRY(rung_turn_product(env, &inner, node, inside[p->turn_at[node->in[1]] - 1]));
     } else if (node->op->flags & RUNG_OP_CONTROL) {
       RUNG_TRY(copy_control(env, &p->scope, &inner, i));
     } else if (rung_rewrite_copy(&inner, i)) {

@@ -116,6 +116,10 @@ uint32_t rung_most_operands(const rung_node *node);
 uint32_t rung_captured_as(const rung_graph *graph, const rung_node *node, uint32_t b, uint32_t operand);
 /* Can operand 1 of the matmul be packed? *out_turn: only its transpose. */
 bool rung_factor_packs(const rung_pass_env *env, const rung_graph *graph, const rung_node *node, bool *out_turn);
+/* The transpose of a matrix, and the product `node` copied with it, as a factor that lies transposed. */
+rung_value rung_pass_transpose(rung_graph *to, rung_value value);
+rung_status rung_turn_product(const rung_pass_env *env, rung_rewrite *rewrite, const rung_node *node,
+                              rung_value factor);
 /* By operand: is it a capture with which a product in the bodies multiplies, and that this can read packed? In memory of
  * `arena`. */
 rung_status rung_captured_factors(const rung_pass_env *env, rung_arena *arena, const rung_graph *graph,

@@ -90,10 +90,7 @@ static rung_graph *build_body(deriver *d, const rung_part *p, uint32_t value, bo
     }
   }
   rung_value result = d->inner[value];
-  if (turn && !rung_graph_status(body)) {
-    const rung_transpose_attrs attrs = {{.count = 2, .value = {1, 0}}};
-    result = rung_graph_op(body, &rung_op_transpose, &result, 1, &attrs);
-  }
+  if (turn && !rung_graph_status(body)) result = rung_pass_transpose(body, result);
   rung_body_output(body, 0, result);
   for (uint32_t i = 0; i < p->nodes; i++) d->inner[g->node[p->node[i]].first_value] = (rung_value){0, 0};
   return body;
@@ -142,13 +139,7 @@ static rung_status turn_factor(deriver *d, uint32_t index, bool *out_done) {
   rung_value *form = &d->turned[node->in[1]];
   if (!form->id) RUNG_TRY(make_form(d, node->in[1], true, form));
   if (!form->id) return RUNG_OK;
-  rung_matmul_attrs attrs = *(const rung_matmul_attrs *)node->attrs;
-  attrs.transpose_b = true;
-  rung_graph_label(d->rw.to, node->label);
-  const rung_value in[2] = {d->rw.map[node->in[0]], *form};
-  const rung_value y = rung_graph_op(d->rw.to, &rung_op_matmul, in, 2, &attrs);
-  if (!y.id) return rung_pass_failed(d->env, d->rw.to);
-  d->rw.map[node->first_value] = y;
+  RUNG_TRY(rung_turn_product(d->env, &d->rw, node, *form));
   *out_done = true;
   return RUNG_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Caches with the n-th allocation or commit failing, for every n: a status with a message each time, the same calls on
  * the same objects succeed next, and nothing is held at the end. */
+#include "../held.h"
 #include "cts/cache_threads.h"
 
 typedef struct objects {
@@ -92,15 +93,6 @@ static void drop(objects *o) {
   rung_view_release(o->view);
   rung_weights_release(o->store);
   *o = (objects){0};
-}
-
-static uint64_t held(const rung_host *host) {
-  const rung_memory m = rung_host_memory(host);
-  uint64_t total = 0;
-#define X(name, text) total += m.name;
-  RUNG_MEMORY_MAP(X)
-#undef X
-  return total;
 }
 
 static void fail_each(rung_fault kind, int64_t least) {

@@ -6,6 +6,7 @@
 #include <rung/model.h>
 #include <unistd.h>
 
+#include "../held.h"
 #include "device/fake_world.h"
 #include "process.h"
 
@@ -64,13 +65,6 @@ static rung_status one_round(rung_device *device, int round, rung_error *error) 
   rung_generator_destroy(g);
   rung_model_release(model);
   return s;
-}
-
-static uint64_t held(const rung_host *host) {
-  const rung_memory m = rung_host_memory(host);
-#define X(name, text) +m.name
-  return 0 RUNG_MEMORY_MAP(X);
-#undef X
 }
 
 typedef struct sizes {

@@ -3,6 +3,7 @@
  * Made from the tiny models by changing one thing. */
 #include <math.h>
 
+#include "../held.h"
 #include "formats/gguf_write.h"
 #include "tiny_world.h"
 
@@ -77,13 +78,6 @@ static rung_status open_bytes(rung_host *host, const void *data, size_t bytes, b
   rung_model_release(model);
   rung_device_release(device);
   return s;
-}
-
-static uint64_t held(const rung_host *host) {
-  const rung_memory m = rung_host_memory(host);
-#define X(name, text) +m.name
-  return 0 RUNG_MEMORY_MAP(X);
-#undef X
 }
 
 static rung_status try_edit(int family, const edit *e, rung_error *error) {

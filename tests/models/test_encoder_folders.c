@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../held.h"
 #include "base/host.h"
 #include "base/pool.h"
 #include "embed_world.h"
@@ -135,15 +136,6 @@ static rung_status scenario(rung_host *host, rung_source_mode mode, const texts 
   RUNG_TRY(rung_encoder_create(w->model, NULL, &w->error, e));
   const rung_status status = rung_encoder_run(*e, t->text, 4, out);
   return status ? rung_fail(&w->error, status, "%s", rung_encoder_message(*e)) : RUNG_OK;
-}
-
-static uint64_t held(const rung_host *host) {
-  const rung_memory m = rung_host_memory(host);
-  uint64_t sum = 0;
-#define X(name, text) sum += m.name;
-  RUNG_MEMORY_MAP(X)
-#undef X
-  return sum;
 }
 
 static int64_t every_nth(rung_source_mode mode, rung_fault kind, const texts *t) {

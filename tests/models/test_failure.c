@@ -3,6 +3,7 @@
  * thread, map, read): a status each time, nothing leaks, and the same call succeeds next. */
 #include <rung/model.h>
 
+#include "../held.h"
 #include "../test.h"
 #include "base/host.h"
 #include "base/pool.h"
@@ -69,15 +70,6 @@ static void drop(objects *o) {
   rung_model_release(o->model);
   rung_device_release(o->device);
   *o = (objects){0};
-}
-
-static uint64_t held(const rung_host *host) {
-  const rung_memory m = rung_host_memory(host);
-  uint64_t sum = 0;
-#define X(name, text) sum += m.name;
-  RUNG_MEMORY_MAP(X)
-#undef X
-  return sum;
 }
 
 /* Returns how many calls of the kind a whole scenario makes. */

@@ -79,6 +79,11 @@ struct rung_cuda_kernel {
   rung_cuda_profile profile;
 };
 
+/* What most rows say: one operand's type and strides stand for all. */
+#define RUNG_CUDA_ANY_ROW(name_, op_, in_, out_)                                                                \
+  .name = name_, .op = &rung_op_##op_, .in_type = {RUNG_ANY_TYPE}, .n_in_type = 1, .out_type = {RUNG_ANY_TYPE}, \
+  .n_out_type = 1, .in_strides = in_, .out_strides = out_, .guard_role = -1
+
 typedef struct rung_cuda_family {
   const char *name;
   const rung_cuda_kernel *row;

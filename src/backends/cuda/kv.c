@@ -367,20 +367,10 @@ static rung_status launch_attend(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define ROW(name_, op_, unit_, fits_, scratch_, prepare_, launch_, ...)                    \
-  {                                                                                        \
-    .row = {.name = name_,                                                                 \
-            .op = &rung_op_##op_,                                                          \
-            .in_type = {RUNG_ANY_TYPE},                                                    \
-            .n_in_type = 1,                                                                \
-            .out_type = {RUNG_ANY_TYPE},                                                   \
-            .n_out_type = 1,                                                               \
-            .in_strides = RUNG_STRIDES_ANY,                                                \
-            .out_strides = RUNG_STRIDES_ANY,                                               \
-            .guard_role = -1,                                                              \
-            .fits = fits_,                                                                 \
-            .scratch = scratch_},                                                          \
-    .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_ \
+#define ROW(name_, op_, unit_, fits_, scratch_, prepare_, launch_, ...)                                             \
+  {                                                                                                                 \
+    .row = {RUNG_CUDA_ANY_ROW(name_, op_, RUNG_STRIDES_ANY, RUNG_STRIDES_ANY), .fits = fits_, .scratch = scratch_}, \
+    .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_                          \
   }
 
 static const rung_cuda_kernel rows[] = {

@@ -212,19 +212,10 @@ static rung_status launch_iota(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define MOVE(name_, op_, function_, strides, launch_)                \
-  {                                                                  \
-    .row = {.name = name_,                                           \
-            .op = &rung_op_##op_,                                    \
-            .in_type = {RUNG_ANY_TYPE},                              \
-            .n_in_type = 1,                                          \
-            .out_type = {RUNG_ANY_TYPE},                             \
-            .n_out_type = 1,                                         \
-            .in_strides = strides,                                   \
-            .out_strides = RUNG_STRIDES_ANY,                         \
-            .guard_role = -1,                                        \
-            .fits = fits_plain},                                     \
-    .unit = "move", .function = {function_, NULL}, .launch = launch_ \
+#define MOVE(name_, op_, function_, strides, launch_)                                                      \
+  {                                                                                                        \
+    .row = {RUNG_CUDA_ANY_ROW(name_, op_, strides, RUNG_STRIDES_ANY), .fits = fits_plain}, .unit = "move", \
+    .function = {function_, NULL}, .launch = launch_                                                       \
   }
 
 static const rung_cuda_kernel rows[] = {

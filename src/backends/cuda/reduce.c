@@ -201,19 +201,10 @@ static rung_status launch_run(const rung_cuda_step *step) {
 
 /* ---- rows. Results are written dense. */
 
-#define ROW(name_, op_, fits_, prepare_, unit_, function_, launch_)                      \
-  {                                                                                      \
-    .row = {.name = name_,                                                               \
-            .op = &rung_op_##op_,                                                        \
-            .in_type = {RUNG_ANY_TYPE},                                                  \
-            .n_in_type = 1,                                                              \
-            .out_type = {RUNG_ANY_TYPE},                                                 \
-            .n_out_type = 1,                                                             \
-            .in_strides = RUNG_STRIDES_ANY,                                              \
-            .out_strides = RUNG_STRIDES_DENSE,                                           \
-            .guard_role = -1,                                                            \
-            .fits = fits_},                                                              \
-    .unit = unit_, .function = {function_, NULL}, .prepare = prepare_, .launch = launch_ \
+#define ROW(name_, op_, fits_, prepare_, unit_, function_, launch_)                                             \
+  {                                                                                                             \
+    .row = {RUNG_CUDA_ANY_ROW(name_, op_, RUNG_STRIDES_ANY, RUNG_STRIDES_DENSE), .fits = fits_}, .unit = unit_, \
+    .function = {function_, NULL}, .prepare = prepare_, .launch = launch_                                       \
   }
 #define REDUCE(op) ROW("reduce_" #op, reduce_##op, fits_reduce, prepare_reduce, "reduce", "reduce", launch_reduce)
 #define WHOLE(op) ROW("reduce_whole_" #op, reduce_##op, fits_whole, NULL, "whole", "reduce_whole", launch_reduce)

@@ -215,26 +215,13 @@ __device__ __forceinline__ void store_row(const attend_params &p, const float (*
 #if QUANTIZED
 #pragma unroll
   for (int b = 0; b < VALUE_DIM / 32; b++) {
-    float v[8], largest = 0;
-    bool nan = false;
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-      v[i] = sum[4 * b + (i >> 1)][2 * h + (i & 1)] * inverse;
-      nan |= v[i] != v[i];
-      largest = fmaxf(largest, fabsf(v[i]));
-    }
-    if (nan) largest = RUNG_NAN;
-    largest = nan_max(__shfl_xor_sync(~0u, largest, 1), largest);
-    largest = nan_max(__shfl_xor_sync(~0u, largest, 2), largest);
-    float scale = largest / 127.0f;
-    if (scale < 1.17549435e-38f) scale = 0;
-    const bool usable = scale > 0 && scale <= 3.402823466e+38f;
-    const float levels = usable ? 1.0f / scale : 0.0f;
+    float v[8], scale;
     int q[8], low = 0, high = 0;
 #pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = sum[4 * b + (i >> 1)][2 * h + (i & 1)] * inverse;
+    levels_of_eight(v, &scale, q);
+#pragma unroll
     for (int i = 0; i < 8; i++) {
-      const float level = rintf(v[i] * levels);
-      q[i] = usable ? (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level) : 0;
       if (i < 4) low += q[i]; else high += q[i];
     }
     low += __shfl_xor_sync(~0u, low, 1);

@@ -42,7 +42,6 @@ struct attend_one_params {
 #define VALUE_ROW (VALUE_DIM * 2 + 32)
 #define STAGE (16 * (KEY_ROW + VALUE_ROW))
 
-__device__ __forceinline__ u32 there(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 template <int ROW, int BYTES>
 __device__ __forceinline__ void copy_rows(u32 to, const u8 *from, int first, int lowest, int last) {
 #pragma unroll

@@ -38,6 +38,9 @@ __device__ __forceinline__ int opaque(int v) {
   return v;
 }
 
+// An address in the block's shared memory, as copies take it.
+__device__ __forceinline__ u32 there(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+
 // What a pair of channels is turned by; the angle is brought into one turn while it is a double.
 __device__ __forceinline__ float2 turned_by(double angle, float magnitude) {
   float sine, cosine;
@@ -303,8 +306,8 @@ __device__ __forceinline__ void quantize(float x, a8_block *out) {
   }
   if (lane == 16) out->sum_high = (i16)sum;
 }
-// The same by four lanes, each with eight neighbours, the group'th eight of the row. Whole warps call it.
-__device__ __forceinline__ void quantize_eight(const float *v, a8_block *row, int group, bool there) {
+// The levels of eight numbers of a block that four lanes have, and its scale. Whole warps call it.
+__device__ __forceinline__ void levels_of_eight(const float *v, float *scale, int *q) {
   float largest = 0;
   bool nan = false;
 #pragma unroll
@@ -315,18 +318,26 @@ __device__ __forceinline__ void quantize_eight(const float *v, a8_block *row, in
   if (nan) largest = RUNG_NAN;
   largest = nan_max(__shfl_xor_sync(~0u, largest, 1), largest);
   largest = nan_max(__shfl_xor_sync(~0u, largest, 2), largest);
-  float scale = largest / 127.0f;
-  if (scale < 1.17549435e-38f) scale = 0;
-  const bool usable = scale > 0 && scale <= 3.402823466e+38f;
-  const float inverse = usable ? 1.0f / scale : 0.0f;
-  int sum = 0;
-  u32 word[2] = {0, 0};
+  *scale = largest / 127.0f;
+  if (*scale < 1.17549435e-38f) *scale = 0;
+  const bool usable = *scale > 0 && *scale <= 3.402823466e+38f;
+  const float inverse = usable ? 1.0f / *scale : 0.0f;
 #pragma unroll
   for (int i = 0; i < 8; i++) {
     const float level = rintf(v[i] * inverse);
-    const int q = usable ? (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level) : 0;
-    sum += q;
-    word[i >> 2] |= (u32)(q & 255) << 8 * (i & 3);
+    q[i] = usable ? (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level) : 0;
+  }
+}
+// A block by four lanes, each with eight neighbours, the group'th eight of the row.
+__device__ __forceinline__ void quantize_eight(const float *v, a8_block *row, int group, bool there) {
+  float scale;
+  int q[8], sum = 0;
+  u32 word[2] = {0, 0};
+  levels_of_eight(v, &scale, q);
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    sum += q[i];
+    word[i >> 2] |= (u32)(q[i] & 255) << 8 * (i & 3);
   }
   sum += __shfl_xor_sync(~0u, sum, 1); // of 16
   if (!there) return;

@@ -69,7 +69,6 @@ __device__ __forceinline__ int member_at(const step_params &p, int unit, int sid
 // A warp's two places in shared memory: what copies bring there while it computes. SLOT bytes each, a multiple of 512.
 #define SLOTS 2
 #define RING (WARPS * SLOTS * SLOT)
-__device__ __forceinline__ u32 there(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 struct ring {
   const u8 *slot;
   u32 slots, bars;

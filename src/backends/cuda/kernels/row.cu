@@ -75,31 +75,13 @@ __device__ __forceinline__ void take_8(float *v, const u8 *image, int group) {
 __device__ __forceinline__ void keep_sums(int group, float scale, int sum, u8 *image) {
   if ((group & 3) == 0) ((float2 *)(image + PADDED))[group >> 2] = make_float2(scale, scale * (float)sum);
 }
-// As quantize() does; four lanes have one block. Whole warps call it.
+// Four lanes have one block. Whole warps call it.
 __device__ __forceinline__ void quantize_8(const float *v, int group, u8 *image) {
-  float largest = 0;
-  bool nan = false;
-#pragma unroll
-  for (int i = 0; i < 8; i++) {
-    nan |= v[i] != v[i];
-    largest = fmaxf(largest, fabsf(v[i]));
-  }
-  if (nan) largest = RUNG_NAN;
-  const float l1 = __shfl_xor_sync(~0u, largest, 1);
-  largest = nan_max(l1, largest);
-  const float l2 = __shfl_xor_sync(~0u, largest, 2);
-  largest = nan_max(l2, largest);
-  float scale = largest / 127.0f;
-  if (scale < 1.17549435e-38f) scale = 0;
-  const bool usable = scale > 0 && scale <= 3.402823466e+38f;
-  const float inverse = usable ? 1.0f / scale : 0.0f;
+  float scale;
   int q[8], sum = 0;
+  levels_of_eight(v, &scale, q);
 #pragma unroll
-  for (int i = 0; i < 8; i++) {
-    const float level = rintf(v[i] * inverse);
-    q[i] = usable ? (int)(level > 127 ? 127.0f : level < -127 ? -127.0f : level) : 0;
-    sum += q[i];
-  }
+  for (int i = 0; i < 8; i++) sum += q[i];
   sum += __shfl_xor_sync(~0u, sum, 1);
   sum += __shfl_xor_sync(~0u, sum, 2);
   if (group >= GROUPS) return;
