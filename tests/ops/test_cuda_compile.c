@@ -72,7 +72,7 @@ static void test_units(void) {
 static const char numbers[] =
     "typedef f16 q_number;\ntypedef float k_number;\ntypedef bf16 v_number;\n"
     "typedef float y_number;\ntypedef int slot_number;\ntypedef long long past_number;\n"
-    "typedef float factor_number;\n#define FACTORS 1\n#define CAPPED 1\n";
+    "typedef float factor_number;\n#define FACTORS 1\n#define CAPPED 1\n#define WARPS 6\n#define STAGES 2\n";
 
 /* The kernel for any number of rows stands behind that for one. */
 static void compile_any(const char *front) {
@@ -144,7 +144,9 @@ static void compile_row(rung_type type, uint16_t layout, bool tiled) {
                                .list = members > 1 ? &list : NULL,
                                .region = &region,
                                .after = members < 3 ? &pair : NULL,
-                               .after_value = 2};
+                               .after_value = 2,
+                               .levels = tiled && members < 3,
+                               .ready = tiled && members == 1};
     rung_text front;
     rung_text_init(&front, host);
     rung_cuda_put_row(&row, &front);

@@ -9,11 +9,11 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { MOST_GROUP = 8, THREADS = 128 };
+enum { MOST_GROUP = 8, WARPS = 6, THREADS = 32 * WARPS };
 /* Places for keys and values in shared memory, as the kernel lays them out. */
-enum { WARPS = THREADS / 32, STAGES = 3 };
+enum { STAGES = 2 }; /* of each warp */
 static uint32_t shared_of(int64_t key_dim, int64_t value_dim, int stages) {
-  return (uint32_t)(WARPS * stages * 16 * (key_dim * 2 + 16 + value_dim * 2 + 32));
+  return (uint32_t)(WARPS * stages * 16 * (key_dim * 2 + 16 + value_dim * 2 + 16));
 }
 
 /* As the kernel has it. */
@@ -190,7 +190,7 @@ static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
 static void name_number(const char *what, int type, rung_text *front) {
   rung_text_printf(front, "typedef %s %s_number;\n", rung_cuda_number(type), what);
 }
-static rung_status write_front(const rung_cuda_prepare *in, const one_own *own, rung_text *front) {
+static rung_status write_front(const rung_cuda_prepare *in, const one_own *own, int stages, rung_text *front) {
   rung_cuda_prepare rope = *in;
   rope.step = in->step - ROPE_Q;
   const rung_ref *ref = in->plan->ref, *attend = ref + in->step->in;
@@ -201,6 +201,7 @@ static rung_status write_front(const rung_cuda_prepare *in, const one_own *own, 
   name_number("slot", attend[3].type, front);
   name_number("past", attend[4].type, front);
   name_number("factor", rope.step->n_in > 2 ? ref[rope.step->in + 2].type : RUNG_TYPE_F32, front);
+  rung_text_printf(front, "#define WARPS %d\n#define STAGES %d\n", WARPS, stages);
   rung_text_printf(front, "#define FACTORS %d\n#define CAPPED %d\n", rope.step->n_in > 2,
                    ((const rung_attention_kv_attrs *)in->step->attrs)->soft_cap > 0);
   rung_text_printf(front, "#define QUANTIZED %d\n#define NARROW %d\n#define SPLITS %d\n", own->quantized,
@@ -212,7 +213,7 @@ static rung_status write_front(const rung_cuda_prepare *in, const one_own *own, 
 static rung_status compile_one(const rung_cuda_prepare *in, const one_own *own) {
   rung_text front;
   rung_text_init(&front, in->device->host);
-  rung_status status = write_front(in, own, &front);
+  rung_status status = write_front(in, own, STAGES, &front);
   if (!status) status = rung_text_status(&front, in->error);
   if (!status)
     status =
@@ -251,8 +252,7 @@ static rung_status prepare_any(const rung_cuda_prepare *in, const one_own *own) 
   rung_text front;
   rung_cuda_prepared *p = in->prepared;
   rung_text_init(&front, in->device->host);
-  rung_text_puts(&front, "#define STAGES 1\n");
-  rung_status status = write_front(in, own, &front);
+  rung_status status = write_front(in, own, 1, &front);
   rung_text_puts(&front, rung_cuda_unit_text("attend_one"));
   if (!status) status = rung_text_status(&front, in->error);
   if (!status)

@@ -21,10 +21,21 @@ enum {
   MOST_SHARED = 100 * 1024  /* so that blocks of two kernels share a processor */
 };
 
+struct row_own;
+typedef struct row_reader {
+  const struct row_own *own; /* NULL: none */
+  uint32_t on;               /* so many steps behind */
+} row_reader;
+
 typedef struct row_own {
   int members;
   bool tiled, region, after;                        /* after: the step behind is done, up to the quantising */
+  bool levels, ready;                               /* and much of that, too (kernels/decode.cu); x comes so */
+  int64_t k;                                        /* numbers in the row of x */
   uint32_t x_shared, region_inputs, region_outputs; /* bytes; operands */
+  const struct row_own *maker; /* whose kernel does a part of this one's step; both run or neither */
+  uint32_t maker_back;         /* so many steps in front */
+  row_reader *reader;          /* the other side of that */
 } row_own;
 
 /* As kernels/row.cu has it. */
@@ -34,7 +45,7 @@ typedef struct row_params {
     uint64_t w, y;
     int32_t rows, first, type, pad;
   } member[MOST_MEMBERS];
-  int32_t units, pad;
+  int32_t units, whole, x_whole, pad;
 } row_params;
 
 /* ---- running */
@@ -54,13 +65,36 @@ static bool are_aligned(const rung_run *run, uint32_t index) {
   return true;
 }
 
-static bool row_applies(const rung_cuda_prepared *prepared, const rung_run *run, uint32_t index) {
-  const row_own *own = prepared->own;
+static bool own_applies(const row_own *own, const rung_run *run, uint32_t index) {
   const rung_operand *x = operands_of(run, index);
   for (int a = 0; a < x->rank - 1; a++)
     if (x->extent[a] != 1) return false;
   if (own->after && !are_aligned(run, index + 1)) return false;
   return own->region ? are_aligned(run, index - (uint32_t)own->members) : is_aligned(x);
+}
+
+static bool row_applies(const rung_cuda_prepared *prepared, const rung_run *run, uint32_t index) {
+  uint32_t at = index;
+  for (const row_own *own = prepared->own; own; own = own->maker) {
+    if (!own_applies(own, run, at)) return false;
+    at -= own->maker_back;
+  }
+  at = index;
+  for (const row_own *own = prepared->own; own->reader->own; own = own->reader->own) {
+    at += own->reader->on;
+    if (!own_applies(own->reader->own, run, at)) return false;
+  }
+  return true;
+}
+
+/* Blocks of a kernel over tiles: one for each processor, or several where its sums would not fit. */
+static int64_t tiled_blocks(int64_t processors, int64_t units, int64_t sides) {
+  const int64_t blocks = processors * ((units + processors * MOST_PANELS - 1) / (processors * MOST_PANELS));
+  return blocks < units / sides ? blocks : units / sides;
+}
+/* How many groups of 32 results such a kernel has in one block each: all, unless that made some blocks a panel longer. */
+static int32_t whole_groups(int64_t blocks, int64_t groups) {
+  return (int32_t)(2 * (groups % blocks) > blocks ? groups : groups / blocks * blocks);
 }
 
 static rung_status launch_row(const rung_cuda_step *step) {
@@ -85,10 +119,14 @@ static rung_status launch_row(const rung_cuda_step *step) {
   }
   int64_t blocks = step->device->processors;
   uint32_t shared = own->x_shared;
+  if (own->ready) {
+    p.x = p.base[0];
+    p.x_whole = whole_groups(tiled_blocks(blocks, own->k / 8, 2), own->k / 32);
+  }
   if (own->tiled) {
-    blocks *= (p.units + blocks * MOST_PANELS - 1) / (blocks * MOST_PANELS);
     const int64_t sides = own->after ? 2 : 1, units = p.units / sides;
-    if (blocks > units) blocks = units;
+    blocks = tiled_blocks(blocks, p.units, sides);
+    if (own->levels) p.whole = whole_groups(blocks, units / 2);
     if (blocks) shared += (uint32_t)((units + blocks - 1) / blocks * sides) * PANEL_BYTES;
   }
   return rung_cuda_emit(step, 0, blocks, 1, 1, THREADS, shared, &p, sizeof p);
@@ -112,6 +150,8 @@ typedef struct row_group {
   rung_region_row row;
   rung_region_list *after; /* of the step behind; NULL: none */
   int after_value;
+  bool levels;               /* the reader multiplies levels, in tiles */
+  const row_own *maker;      /* whose kernel does a part of the region in front */
 } row_group;
 
 /* The variant of a product for few rows; NULL: none. */
@@ -263,6 +303,7 @@ static rung_status find_after(const rung_cuda_looking *l, row_group *g) {
   if (rung_region_has_norm(list)) return RUNG_OK;
   g->after = reader.list;
   g->after_value = reader.row.quantized >= 0 ? reader.row.quantized : list->output[0];
+  g->levels = g->tiled && reader.tiled && reader.k % 32 == 0;
   return RUNG_OK;
 }
 
@@ -271,6 +312,7 @@ static void shorten_region(const rung_cuda_looking *l, row_group *g) {
   if (!g->region || g->first < 2) return;
   const rung_cuda_prepared *maker = few_of(l, g->first - 2);
   if (!maker || !maker->one || !((const row_own *)maker->one->own)->after) return;
+  g->maker = maker->one->own;
   rung_region_list *list = g->list;
   const bool quantized = g->row.quantized >= 0;
   *list = (rung_region_list){.inputs = 1, .values = quantized ? 2 : 1, .ops = quantized, .outputs = 1, .columns = g->k};
@@ -280,15 +322,17 @@ static void shorten_region(const rung_cuda_looking *l, row_group *g) {
   list->output[0] = quantized ? 1 : 0;
   g->row = (rung_region_row){.x = 0, .quantized = quantized ? 0 : -1};
 }
+static bool is_ready(const row_group *g) { return g->maker && g->maker->levels; }
 
 void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front) {
   rung_cuda_put_weights(row->weight, row->layout, front);
   rung_text_printf(front,
                    "#define WIDTH %lld\n#define PADDED %lld\n#define TILED %d\n#define SLOT %u\n#define X_HALF %d\n"
-                   "#define MEMBERS %d\n#define JOINED %d\n#define AFTER %d\ntypedef %s x_number;\n",
+                   "#define MEMBERS %d\n#define JOINED %d\n#define AFTER %d\n#define LEVELS %d\n#define READY %d\n"
+                   "typedef %s x_number;\n",
                    (long long)row->k, (long long)padded(row->weight, row->tiled, row->k), row->tiled,
                    slot_bytes(row->weight, row->x, row->tiled, row->k), is_half(row->x) ? (int)row->x : 0, row->members,
-                   row->list != NULL, row->after != NULL, rung_cuda_number(row->x));
+                   row->list != NULL, row->after != NULL, row->levels, row->ready, rung_cuda_number(row->x));
   rung_text_puts(front, rung_cuda_unit_text("row"));
   if (row->list || row->after) rung_text_puts(front, rung_cuda_unit_text("values"));
   if (row->list) rung_region_print_row(row->list, row->region, front);
@@ -298,12 +342,20 @@ void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front) {
 static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
   rung_cuda_prepared *one = rung_arena_alloc(l->arena, sizeof *one), *last = few_of(l, g->first + g->members - 1);
   row_own *own = rung_arena_alloc(l->arena, sizeof *own);
-  if (!one || !own) return rung_fail(l->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
+  row_reader *reader = rung_arena_alloc(l->arena, sizeof *reader);
+  if (!one || !own || !reader) return rung_fail(l->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
+  *reader = (row_reader){0};
   *own = (row_own){.members = (int)g->members,
                    .tiled = g->tiled,
                    .region = g->region != NULL,
                    .after = g->after != NULL,
-                   .x_shared = shared_of(g)};
+                   .levels = g->levels,
+                   .ready = is_ready(g),
+                   .k = g->k,
+                   .x_shared = shared_of(g),
+                   .maker = g->maker,
+                   .maker_back = g->members + 1,
+                   .reader = reader};
   *one = (rung_cuda_prepared){.kernel = &row_kernel, .step = last->step, .own = own};
   const rung_cuda_row row = {.weight = g->w->type,
                              .layout = g->w->layout,
@@ -311,10 +363,12 @@ static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
                              .k = g->k,
                              .members = (int)g->members,
                              .tiled = g->tiled,
-                             .list = g->region ? g->list : NULL,
+                             .list = g->region && !is_ready(g) ? g->list : NULL,
                              .region = &g->row,
                              .after = g->after,
-                             .after_value = g->after_value};
+                             .after_value = g->after_value,
+                             .levels = g->levels,
+                             .ready = is_ready(g)};
   rung_text front;
   rung_text_init(&front, l->self->host);
   rung_cuda_put_row(&row, &front);
@@ -324,6 +378,7 @@ static rung_status prepare_row(const rung_cuda_looking *l, const row_group *g) {
   RUNG_TRY(status);
   const uint32_t shared = own->x_shared + (g->tiled ? MOST_PANELS * PANEL_BYTES : 0);
   RUNG_TRY(rung_cuda_allow_shared(l->self, one->function[0], shared, l->error));
+  if (g->maker) *g->maker->reader = (row_reader){.own = own, .on = own->maker_back};
   last->one = one;
   last->before = (uint8_t)(g->members - 1 + (g->region != NULL));
   for (uint32_t m = 0; m + 1 < g->members; m++) few_of(l, g->first + m)->ahead = (uint8_t)(g->members - 1 - m);

@@ -27,6 +27,7 @@ typedef struct rung_cuda_row {
   const struct rung_region_row *region;
   const struct rung_region_list *after; /* of two results, number by number; NULL: results are written as they are */
   int after_value;
+  bool levels, ready; /* what AFTER makes is partly quantised; x was made so */
 } rung_cuda_row;
 void rung_cuda_put_row(const rung_cuda_row *row, rung_text *front);
 

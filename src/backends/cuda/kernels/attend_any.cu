@@ -21,7 +21,6 @@ __device__ __forceinline__ void sum_shares(const float *shares, int splits, int 
   for (int i = 0; i < 8; i++) v[i] = 0;
   for (int s = 0; s < splits; s++) {
     const float *of = shares + (s * GROUP + h) * SHARE;
-    if (of[VALUE_DIM] == -RUNG_INF) continue;
     const float f = exp2f((of[VALUE_DIM] - largest) * LOG2E);
     total = fmaf(f, of[VALUE_DIM + 1], total);
 #pragma unroll
@@ -34,10 +33,10 @@ __device__ __forceinline__ void sum_shares(const float *shares, int splits, int 
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_any(const __grid_constant__ attend_any_params a) {
   extern __shared__ __align__(128) u8 memory[]; // as attend_one has it, then [SPLITS][GROUP][SHARE] floats
-  __shared__ float own_most[GROUP], own_total[GROUP];
-  __shared__ float q[GROUP][KEY_DIM], key[KEY_DIM], value[VALUE_DIM];
+  __shared__ __align__(16) queries q;
+  __shared__ float own_most[GROUP], key[KEY_DIM], value[VALUE_DIM];
   float *shares = (float *)(memory + WARPS * STAGES * STAGE);
-  const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31, head = blockIdx.y;
+  const int thread = threadIdx.x, warp = thread >> 5, head = blockIdx.y;
   const i64 row = blockIdx.x;
   attend_one_params p = a.one;
   GO();
@@ -53,51 +52,37 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_any(const __grid
     return;
   }
   p.y += row * a.y_row * (i64)(QUANTIZED ? sizeof(a8_block) : sizeof(y_number));
+  clear_queries(&q);
+  __syncthreads();
   for (int i = thread; i < GROUP * KEY_DIM; i += 32 * WARPS) {
     const int h = i / KEY_DIM, d = i % KEY_DIM;
-    q[h][d] = ((const float *)p.q)[row * a.q_row + (head * GROUP + h) * p.q_step + d * a.q_column] * p.scale;
+    keep_query(&q, h, d, ((const float *)p.q)[row * a.q_row + (head * GROUP + h) * p.q_step + d * a.q_column] * p.scale);
   }
-  const u16 *block = (const u16 *)kv_block(p.kv, slot, position / 64);
-  const u16 *keys = block + (head * 64 + (int)(position % 64)) * KEY_DIM;
-  const u16 *values = block + KV_HEADS * 64 * KEY_DIM + (head * 64 + (int)(position % 64)) * VALUE_DIM;
-  for (int d = thread; d < KEY_DIM; d += 32 * WARPS) key[d] = half_bits(keys[d]);
-  for (int d = thread; d < VALUE_DIM; d += 32 * WARPS) value[d] = half_bits(values[d]);
+  const fresh_row fresh = fresh_at(p, head, slot, position, key, value);
+  for (int d = thread; d < KEY_DIM; d += 32 * WARPS) key[d] = half_bits(fresh.keys[d]);
+  for (int d = thread; d < VALUE_DIM; d += 32 * WARPS) value[d] = half_bits(fresh.values[d]);
   __syncthreads();
-  const i64 low = p.window && position >= p.window ? position - p.window + 1 : 0, base = low / 16;
-  const i64 steps = position > low ? (position - 1) / 16 - base + 1 : 0;
-  const int splits = steps <= p.alone / 16 ? 1 : SPLITS;
-  const i64 each = (steps + splits - 1) / splits, all = base + steps;
+  const steps_of_row s = steps_at(p, position);
   const int h = min(thread * 8 / VALUE_DIM, GROUP - 1), d = thread * 8 % VALUE_DIM;
   const bool busy = thread * 8 < QUERY_VALUES;
   float v[8];
-  for (int split = 0; split < splits; split++) {
-    const i64 end = min(base + (split + 1) * each, all), step = base + split * each + warp;
+  for (int split = 0; split < s.splits; split++) {
+    const i64 first = s.base + split * s.each, end = min(first + s.each, s.base + s.steps), step = first + warp;
+    const int sharing = (int)max(min(end - first, (i64)WARPS), (i64)0);
     u8 *stage = memory + warp * STAGES * STAGE;
 #pragma unroll 1
-    for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, low, position, there(stage + i * STAGE));
-    if (step < end) {
-      attend_steps(p, slot, head, step, end, low, position, stage, &q[0][0], (share *)stage);
-    } else if (lane < GROUP) {
-      ((share *)stage)->most[lane] = -RUNG_INF;
-    }
+    for (int i = 0; i < STAGES; i++) copy_sixteen(p, slot, head, step + i * WARPS, end, s.low, position, there(stage + i * STAGE));
+    if (step < end) attend_steps(p, slot, head, step, end, s.low, position, stage, &q, (share *)stage);
     if (split == 0)
-      for (int g = warp; g < GROUP; g += WARPS) {
-        float s = 0;
-        for (int i = lane; i < KEY_DIM; i += 32) s = fmaf(q[g][i], key[i], s);
-        s = capped(warp_sum(s), p.soft_cap);
-        if (lane == 0) {
-          own_most[g] = s;
-          own_total[g] = 1;
-        }
-      }
+      score_own(p, &q, key, own_most);
     else if (thread < GROUP)
       own_most[thread] = -RUNG_INF;
     __syncthreads();
-    float largest = -RUNG_INF, total = 0;
+    float largest, total = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) v[i] = 0;
-    add_warps(memory, own_most, own_total, value, h, d, v, &largest, &total);
-    if (splits == 1) {
+    add_warps(memory, sharing, own_most, value, h, d, v, &largest, &total);
+    if (s.splits == 1) {
       const float inverse = 1.0f / total;
 #pragma unroll
       for (int i = 0; i < 8; i++) v[i] *= inverse;
@@ -115,6 +100,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_any(const __grid
     }
     __syncthreads(); // parts are written anew, shares are read
   }
-  sum_shares(shares, splits, h, d, v);
+  sum_shares(shares, s.splits, h, d, v);
   put_eight(p, head * GROUP + h, d, v, busy);
 }

@@ -8,31 +8,52 @@
 // a column of its own. Tile s of a panel belongs to chain s mod 16, whichever warp that is, and chains are added up in
 // order: so a row's sums depend neither on the panel's place in a block nor on the grid, and tiles.cu has the same for
 // many rows. Floats: a warp has whole rows, in chunks of SLOT bytes, summed as gemv_whole of matmul.cu does.
-#if !JOINED
+//
+// LEVELS: what AFTER makes is quantised here, where a block has two neighbouring panels: 32 numbers become a block of
+// a8, in place of the row's beginning, and the product behind reads a third of the bytes and need not quantise. Blocks
+// have pairs of panels, `whole` of them in all; where pairs do not come out even, the last panels go one to a block and
+// stay floats, at their places in the row, behind all levels. That product has READY, and quantises those itself.
+#if !JOINED && TILED
+#define ROUNDS ((GROUPS + THREADS - 1) / THREADS)
+__device__ __forceinline__ void make_x(const step_params &p, float *, u8 *image) {
+  twice(real) {
+    if (real) WAIT();
+    const int ready = !real ? 0 : READY ? 4 * p.x_whole : WIDTH / 8;
+    int2 q[ROUNDS], of[ROUNDS];
+#pragma unroll
+    for (int j = 0; j < ROUNDS; j++) {
+      const int group = j * THREADS + (int)threadIdx.x;
+      const u8 *block = p.x + (group >> 2) * 40;
+      q[j] = group < ready ? *(const int2 *)(block + 8 * (group & 3)) : make_int2(0, 0);
+      of[j] = group < ready ? *(const int2 *)(block + 32) : make_int2(0, 0);
+    }
+#if READY
+    float v[8];
+    load_8(v, (const float *)p.x, real ? ready + (int)threadIdx.x : GROUPS);
+#endif
+#pragma unroll
+    for (int j = 0; j < ROUNDS; j++) {
+      const int group = j * THREADS + (int)threadIdx.x;
+      if (group >= (READY ? ready : GROUPS)) continue;
+      ((uint2 *)image)[group] = make_uint2(__byte_perm(q[j].x, q[j].y, 0x5140), __byte_perm(q[j].x, q[j].y, 0x7362));
+      keep_sums(group, __int_as_float(of[j].x), (int)(i16)of[j].y + (of[j].y >> 16), image);
+    }
+#if READY
+#pragma unroll 1
+    for (int first = ready; first < (real ? GROUPS : 1); first += THREADS) {
+      if (first != ready) load_8(v, (const float *)p.x, first + (int)threadIdx.x);
+      quantize_8(v, first + (int)threadIdx.x, image);
+    }
+#endif
+  }
+}
+#elif !JOINED
 __device__ __forceinline__ void make_x(const step_params &p, float *, u8 *image) {
   WAIT();
   for (int first = 0; first < GROUPS; first += THREADS) {
-    const int group = first + threadIdx.x;
-#if TILED
-    int2 q = make_int2(0, 0);
-    float scale = 0;
-    int sum = 0;
-    if (group < WIDTH / 8) {
-      const u8 *block = p.x + (group >> 2) * 40;
-      q = *(const int2 *)(block + 8 * (group & 3));
-      const int2 v = *(const int2 *)(block + 32);
-      scale = __int_as_float(v.x);
-      sum = (int)(i16)v.y + (v.y >> 16);
-    }
-    if (group < GROUPS) {
-      ((uint2 *)image)[group] = make_uint2(__byte_perm(q.x, q.y, 0x5140), __byte_perm(q.x, q.y, 0x7362));
-      keep_sums(group, scale, sum, image);
-    }
-#else
     float v[8];
-    load_8(v, (const x_number *)p.x, group);
-    keep_8(v, group, image);
-#endif
+    load_8(v, (const x_number *)p.x, first + (int)threadIdx.x);
+    keep_8(v, first + (int)threadIdx.x, image);
   }
 }
 #endif
@@ -117,11 +138,24 @@ __device__ __forceinline__ void advance(ring *r) {
 #define TILES (PADDED / TILE_K)
 #define IMAGE (PADDED + PADDED / 4)
 
+// A block's panels (both of a pair for AFTER) are its turns.
+__device__ __forceinline__ int pairs_of(const step_params &p) {
+  return LEVELS ? (p.whole - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x : 0;
+}
+__device__ __forceinline__ int turns_of(const step_params &p) {
+  if (LEVELS) return 2 * pairs_of(p) + ((int)blockIdx.x < p.units / SIDES - 2 * p.whole);
+  return (p.units / SIDES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
+}
+__device__ __forceinline__ int unit_at(const step_params &p, int turn) {
+  if (!LEVELS) return blockIdx.x + turn * gridDim.x;
+  const int pair = blockIdx.x + turn / 2 * gridDim.x;
+  return pair < p.whole ? 2 * pair + turn % 2 : 2 * p.whole + blockIdx.x;
+}
 // Item i of a block: tile i % TILES of its panel i / TILES.
 __device__ __forceinline__ const u8 *item_at(const step_params &p, int i) {
   const int j = i / TILES;
   int panel;
-  const int m = member_at(p, blockIdx.x + j / SIDES * gridDim.x, j % SIDES, &panel);
+  const int m = member_at(p, unit_at(p, j / SIDES), j % SIDES, &panel);
   return p.member[m].w + ((i64)panel * TILES + i % TILES) * SLOT;
 }
 
@@ -221,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   u8 *image = memory + RING;
   float *part = (float *)(image + IMAGE); // [panel][chain][16]
   const int warp = threadIdx.x >> 5;
-  const int panels = (p.units / SIDES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x * SIDES, items = panels * TILES;
+  const int panels = turns_of(p) * SIDES, items = panels * TILES;
   GO();
   ring r = open_ring(memory, bar);
   hold_back(PATIENCE);
@@ -254,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
   for (int i = threadIdx.x; i < panels / SIDES * 16; i += THREADS) {
     float s[SIDES];
     int panel;
-    const int m = member_at(p, blockIdx.x + (i >> 4) * gridDim.x, 0, &panel), row = panel * 16 + (i & 15);
+    const int m = member_at(p, unit_at(p, i >> 4), 0, &panel), row = panel * 16 + (i & 15);
 #pragma unroll
     for (int side = 0; side < SIDES; side++) {
       s[side] = 0;
@@ -262,7 +296,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
       for (int w = 0; w < WARPS; w++) s[side] += part[(((i >> 4) * SIDES + side) * WARPS + w) * 16 + (i & 15)];
     }
 #if AFTER
-    ((float *)p.member[m].y)[row] = after(s[0], s[1]);
+    const float v = after(s[0], s[1]);
+    if (LEVELS && i < 32 * pairs_of(p)) // the same for a whole warp
+      quantize(v, (a8_block *)p.member[m].y + row / 32);
+    else
+      ((float *)p.member[m].y)[row] = v;
 #else
     if (row < p.member[m].rows) store_float(p.member[m].y, p.member[m].type, row, s[0]);
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One row of x in shared memory, as the products of decode.cu read it. In front: WIDTH (numbers in the row), TILED (int8 products of tiles; else
-// floats), PADDED (it up to whole tiles), MEMBERS.
+// floats), PADDED (it up to whole tiles), MEMBERS, READY (x comes as decode.cu says of LEVELS).
 //
 // TILED: groups of eight numbers, 8 bytes each in the order in which half bytes of a tile are taken apart (0 4 1 5, then
 // 2 6 3 7); behind them for each 32 the factor, and factor times the sum. Floats: f16 or bf16 where x is (X_HALF its
@@ -16,7 +16,9 @@ struct step_params {
     u8 *y;
     i32 rows, first, type, pad; // first: panels (or rows) of the members before it
   } member[4];
-  i32 units, pad; // panels or rows of all
+  i32 units;          // panels or rows of all
+  i32 whole, x_whole; // of LEVELS and READY: how many groups of 32 are blocks of levels
+  i32 pad;
 };
 
 template <class T> __device__ __forceinline__ void load_8(float *v, const T *row, int group) {
