@@ -72,7 +72,7 @@ static void test_units(void) {
 static const char numbers[] =
     "typedef f16 q_number;\ntypedef float k_number;\ntypedef bf16 v_number;\n"
     "typedef float y_number;\ntypedef int slot_number;\ntypedef long long past_number;\n"
-    "typedef float factor_number;\n#define FACTORS 1\n#define CAPPED 1\n#define WARPS 6\n#define STAGES 2\n";
+    "typedef float factor_number;\n#define FACTORS 1\n#define CAPPED 1\n#define WARPS 4\n#define STAGES 3\n";
 
 /* The kernel for any number of rows stands behind that for one. */
 static void compile_any(const char *front) {

@@ -9,9 +9,11 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { MOST_GROUP = 8, WARPS = 6, THREADS = 32 * WARPS };
+/* A warp for each quarter of a processor: a quarter has 16,384 registers, of which a product's block beside this one takes
+ * half, so that a second warp of 160 a thread does not fit, and the next kernel could not begin while this one waits. */
+enum { MOST_GROUP = 8, WARPS = 4, THREADS = 32 * WARPS };
 /* Places for keys and values in shared memory, as the kernel lays them out. */
-enum { STAGES = 2 }; /* of each warp */
+enum { STAGES = 3 }; /* of each warp */
 static uint32_t shared_of(int64_t key_dim, int64_t value_dim, int stages) {
   return (uint32_t)(WARPS * stages * 16 * (key_dim * 2 + 16 + value_dim * 2 + 16));
 }

@@ -150,8 +150,8 @@ typedef struct row_group {
   rung_region_row row;
   rung_region_list *after; /* of the step behind; NULL: none */
   int after_value;
-  bool levels;               /* the reader multiplies levels, in tiles */
-  const row_own *maker;      /* whose kernel does a part of the region in front */
+  bool levels;          /* the reader multiplies levels, in tiles */
+  const row_own *maker; /* whose kernel does a part of the region in front */
 } row_group;
 
 /* The variant of a product for few rows; NULL: none. */

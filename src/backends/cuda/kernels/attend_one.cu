@@ -8,10 +8,10 @@
 // blocks of the kernel behind gather on those. The types of operands are written in front: q_number .. past_number.
 //
 // Products m16n8k16 have 16 keys, then 16 channels of values, as rows and the query heads as columns, of which there are
-// few: so a warp keeps all sums of a head in 32 registers and six warps fit beside a product's block. Old keys are not
-// waited for: earlier runs wrote them, so they are copied to shared memory while the kernel in front still runs, STAGES
-// steps of each warp: with 16 splits those of 3,000 keys. The new one comes in by itself at the end, like one more warp's
-// share. What stands behind WAIT is one chain of latencies and as short as could be: instructions count, not bytes.
+// few: so a warp keeps all sums of a head's channels in 32 registers. Old keys are not waited for: earlier runs wrote them,
+// so they are copied to shared memory while the kernel in front still runs, STAGES steps of each warp: with 16 splits those
+// of 3,000 keys. The new one comes in by itself at the end, like one more warp's share. What stands behind WAIT is one chain
+// of latencies and as short as could be: instructions count, not bytes.
 struct attend_one_params {
   kv_state kv;
   const u8 *q, *k, *v;

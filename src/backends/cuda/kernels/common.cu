@@ -24,7 +24,7 @@ enum { T_F32, T_F16, T_BF16, T_F64, T_I8, T_I16, T_I32, T_I64, T_U8, T_U16, T_U3
 
 // A block begins when those of the kernel before last are gone, which is when the blocks of the kernel in front load what
 // they have waited for. Copies that need not wait would be in the way of those loads: they begin so many clocks later.
-#define PATIENCE 2000
+#define PATIENCE 1000
 __device__ __forceinline__ void hold_back(u32 clocks) {
   const u32 begun = (u32)clock();
   while ((u32)clock() - begun < clocks) {}

@@ -87,46 +87,29 @@ __device__ __forceinline__ int member_at(const step_params &p, int unit, int sid
 #endif
 }
 
-// A warp's two places in shared memory: what copies bring there while it computes. SLOT bytes each, a multiple of 512.
+// A warp's places in shared memory: what copies bring there while it computes. SLOT bytes each, a multiple of 16; each lane
+// copies every 32nd sixteen of them. One bulk copy a place would be fewer requests, but takes a warp some forty instructions
+// more, and how soon weights are multiplied that are there already depends on nothing but instructions.
 #define SLOTS 2
 #define RING (WARPS * SLOTS * SLOT)
-struct ring {
-  const u8 *slot;
-  u32 slots, bars;
-  int at, phase;
-};
-__device__ __forceinline__ ring open_ring(const u8 *memory, const u64 *bar) {
-  const int warp = threadIdx.x >> 5;
-  const ring r = {memory + warp * SLOTS * SLOT, there(memory + warp * SLOTS * SLOT), there(bar + warp * SLOTS), 0, 0};
-  if ((threadIdx.x & 31) == 0) {
-#pragma unroll
-    for (int i = 0; i < SLOTS; i++) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(r.bars + 8 * i) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+// Copies come in groups, one a place; a group may be empty. `to` and `from` are the lane's own.
+__device__ __forceinline__ void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int OFFSET> __device__ __forceinline__ void copy_16(u32 to, const u8 *from) {
+  asm volatile("cp.async.cg.shared.global [%0+%2], [%1+%2], 16;" ::"r"(to), "l"(from), "n"(OFFSET) : "memory");
+}
+template <int OFFSET> __device__ __forceinline__ void fetch(u32 to, const u8 *from, int bytes) {
+  if (OFFSET + 512 <= SLOT) {
+    if (bytes == SLOT || OFFSET + (int)(threadIdx.x & 31) * 16 < bytes) copy_16<OFFSET>(to, from);
+    fetch<(OFFSET + 512 < SLOT ? OFFSET + 512 : SLOT)>(to, from, bytes);
+  } else if (OFFSET < SLOT) {
+    if ((int)(threadIdx.x & 31) * 16 < SLOT - OFFSET) copy_16<OFFSET>(to, from);
   }
+}
+template <> __device__ __forceinline__ void fetch<SLOT>(u32, const u8 *, int) {}
+// The oldest group is there, for all lanes.
+__device__ __forceinline__ void await_group() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(SLOTS - 1) : "memory");
   __syncwarp();
-  return r;
-}
-__device__ __forceinline__ void fetch(const ring &r, int at, const u8 *from, u32 bytes) {
-  if ((threadIdx.x & 31) == 0) {
-    const u32 slot = r.slots + at * SLOT, bar = r.bars + 8 * at;
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(slot), "l"(from),
-                 "r"(bytes), "r"(bar)
-                 : "memory");
-  }
-}
-__device__ __forceinline__ const u8 *arrived(const ring &r) {
-  u32 done = 0;
-  while (!done)
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(done)
-                 : "r"(r.bars + 8 * r.at), "r"(r.phase)
-                 : "memory");
-  return r.slot + r.at * SLOT;
-}
-__device__ __forceinline__ void advance(ring *r) {
-  if (++r->at == SLOTS) r->at = 0, r->phase ^= 1;
 }
 
 #if TILED
@@ -139,29 +122,38 @@ __device__ __forceinline__ void advance(ring *r) {
 #define IMAGE (PADDED + PADDED / 4)
 
 // A block's panels (both of a pair for AFTER) are its turns.
-__device__ __forceinline__ int pairs_of(const step_params &p) {
-  return LEVELS ? (p.whole - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x : 0;
-}
 __device__ __forceinline__ int turns_of(const step_params &p) {
-  if (LEVELS) return 2 * pairs_of(p) + ((int)blockIdx.x < p.units / SIDES - 2 * p.whole);
-  return (p.units / SIDES - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
+  const int units = LEVELS ? p.whole : p.units / SIDES,
+            turns = (units - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
+  return LEVELS ? 2 * turns + ((int)blockIdx.x < p.units / SIDES - 2 * p.whole) : turns;
 }
 __device__ __forceinline__ int unit_at(const step_params &p, int turn) {
   if (!LEVELS) return blockIdx.x + turn * gridDim.x;
   const int pair = blockIdx.x + turn / 2 * gridDim.x;
   return pair < p.whole ? 2 * pair + turn % 2 : 2 * p.whole + blockIdx.x;
 }
-// Item i of a block: tile i % TILES of its panel i / TILES.
-__device__ __forceinline__ const u8 *item_at(const step_params &p, int i) {
-  const int j = i / TILES;
+// Where the block's panels begin, of which it has at most 16: lane j knows that of panel j.
+__device__ __forceinline__ const u8 *panel_at(const step_params &p, int j, int panels) {
+  if (j >= panels) return NULL;
   int panel;
   const int m = member_at(p, unit_at(p, j / SIDES), j % SIDES, &panel);
-  return p.member[m].w + ((i64)panel * TILES + i % TILES) * SLOT;
+  return p.member[m].w + (i64)panel * TILES * SLOT;
 }
-
-// Levels are numbers below 2^22 as they come from the products: a float whose last bits they are is one subtraction away.
-#define MAGIC 0x4b400000
-__device__ __forceinline__ float from_magic(int v) { return __int_as_float(v) - 12582912.0f; }
+// The warp's items, WARPS apart among the block's tiles: tile `tile` of panel `panel`.
+struct item {
+  int panel, tile;
+};
+__device__ __forceinline__ void next_item(item *i) {
+  if (TILES == WARPS) {
+    i->panel++;
+  } else if (TILES > WARPS) {
+    i->tile += WARPS;
+    if (i->tile >= TILES) i->tile -= TILES, i->panel++;
+  } else {
+    const int at = i->tile + WARPS;
+    i->panel += at / TILES, i->tile = at % TILES;
+  }
+}
 __device__ __forceinline__ float six_bits(u32 s, u32 mask, u32 exponent) {
   u32 r;
   asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(r) : "r"(s), "r"(mask), "r"(exponent));
@@ -172,21 +164,51 @@ __device__ __forceinline__ float six_bits(u32 s, u32 mask, u32 exponent) {
                : "+r"((c)[0]), "+r"((c)[1]), "+r"((c)[2]), "+r"((c)[3])                                                            \
                : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
 
+template <int OFFSET> __device__ __forceinline__ uint4 shared_16(u32 at) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4+%5];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at), "n"(OFFSET) : "memory");
+  return v;
+}
+template <int OFFSET> __device__ __forceinline__ u32 shared_4(u32 at) {
+  u32 v;
+  asm volatile("ld.shared.u32 %0, [%1+%2];" : "=r"(v) : "r"(at), "n"(OFFSET) : "memory");
+  return v;
+}
+template <int OFFSET> __device__ __forceinline__ u32 shared_2(u32 at) {
+  u16 v;
+  asm volatile("ld.shared.u16 %0, [%1+%2];" : "=h"(v) : "r"(at), "n"(OFFSET) : "memory");
+  return v;
+}
+// A tile as a lane has it, and where its parts lie in the first of a warp's places.
 #if W_TYPE == W_Q8_0
 struct tile_part {
   uint4 v[4];
   u32 d; // of rows g and g + 8, run t
 };
-__device__ __forceinline__ void take_tile(const u8 *tile, tile_part *out) {
-  const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int c = 0; c < 4; c++) out->v[c] = *(const uint4 *)(tile + 128 + c * 512 + lane * 16);
-  out->d = *(const u32 *)(tile + lane * 4);
+struct tile_lane {
+  u32 v, d;
+};
+__device__ __forceinline__ tile_lane lane_of(u32 place) {
+  const u32 lane = threadIdx.x & 31;
+  return {place + lane * 16, place + lane * 4};
 }
-__device__ __forceinline__ void add_tile(const tile_part &w, const u8 *image, int s, float *first, float *second) {
-  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  const uint2 x = ((const uint2 *)image)[s * 16 + (g >> 1) * 4 + t];
-  const float2 f = ((const float2 *)(image + PADDED))[s * 4 + t];
+template <int PLACE> __device__ __forceinline__ void take_tile(const tile_lane &at, tile_part *out) {
+  out->v[0] = shared_16<PLACE + 128>(at.v), out->v[1] = shared_16<PLACE + 640>(at.v);
+  out->v[2] = shared_16<PLACE + 1152>(at.v), out->v[3] = shared_16<PLACE + 1664>(at.v);
+  out->d = shared_4<PLACE>(at.d);
+}
+struct tile_x {
+  uint2 x;
+  float2 f;
+};
+__device__ __forceinline__ tile_x take_x(const u8 *image, int s) {
+  const int lane = threadIdx.x & 31;
+  return {((const uint2 *)image)[s * 16 + (lane >> 3) * 4 + (lane & 3)], ((const float2 *)(image + PADDED))[s * 4 + (lane & 3)]};
+}
+__device__ __forceinline__ void add_tile(const tile_part &w, const tile_x &of, float *first, float *second) {
+  const int g = (threadIdx.x & 31) >> 2;
+  const uint2 x = of.x;
+  const float2 f = of.f;
   int c[4] = {0, 0, 0, 0};
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -201,21 +223,34 @@ struct tile_part {
   uint4 v[4];
   u32 a, b, d0, d1;
 };
-__device__ __forceinline__ void take_tile(const u8 *tile, tile_part *out) {
-  const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int c = 0; c < 4; c++) out->v[c] = *(const uint4 *)(tile + 256 + c * 512 + lane * 16);
-  out->a = *(const u32 *)(tile + 64 + lane * 4);
-  out->b = *(const u16 *)(tile + 192 + lane * 2);
-  out->d0 = *(const u32 *)(tile + (lane >> 2) * 4);
-  out->d1 = *(const u32 *)(tile + (lane >> 2) * 4 + 32);
+struct tile_lane {
+  u32 v, a, b, d;
+};
+__device__ __forceinline__ tile_lane lane_of(u32 place) {
+  const u32 lane = threadIdx.x & 31;
+  return {place + lane * 16, place + lane * 4, place + lane * 2, place + lane / 4 * 4};
+}
+template <int PLACE> __device__ __forceinline__ void take_tile(const tile_lane &at, tile_part *out) {
+  out->v[0] = shared_16<PLACE + 256>(at.v), out->v[1] = shared_16<PLACE + 768>(at.v);
+  out->v[2] = shared_16<PLACE + 1280>(at.v), out->v[3] = shared_16<PLACE + 1792>(at.v);
+  out->a = shared_4<PLACE + 64>(at.a);
+  out->b = shared_2<PLACE + 192>(at.b);
+  out->d0 = shared_4<PLACE>(at.d), out->d1 = shared_4<PLACE + 32>(at.d);
 }
 // The upper half bytes stay where they are: their products come out 16 times too large.
-__device__ __forceinline__ void add_tile(const tile_part &w, const u8 *image, int s, float *first, float *second) {
-  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  const uint2 x = ((const uint2 *)image)[s * 32 + lane];
-  const float4 f = ((const float4 *)(image + PADDED))[s * 4 + t];
-  int low[4] = {MAGIC, MAGIC, MAGIC, MAGIC}, high[4] = {0, 0, 0, 0};
+struct tile_x {
+  uint2 x;
+  float4 f;
+};
+__device__ __forceinline__ tile_x take_x(const u8 *image, int s) {
+  const int lane = threadIdx.x & 31;
+  return {((const uint2 *)image)[s * 32 + lane], ((const float4 *)(image + PADDED))[s * 4 + (lane & 3)]};
+}
+__device__ __forceinline__ void add_tile(const tile_part &w, const tile_x &of, float *first, float *second) {
+  const int g = (threadIdx.x & 31) >> 2;
+  const uint2 x = of.x;
+  const float4 f = of.f;
+  int low[4] = {0, 0, 0, 0}, high[4] = {0, 0, 0, 0};
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const bool even = g == 2 * i, odd = g == 2 * i + 1;
@@ -224,8 +259,8 @@ __device__ __forceinline__ void add_tile(const tile_part &w, const u8 *image, in
     PRODUCT("u8", high, w.v[i].x & 0xf0f0f0f0, w.v[i].y & 0xf0f0f0f0, w.v[i].z & 0xf0f0f0f0, w.v[i].w & 0xf0f0f0f0,
             even ? x.y : 0, odd ? x.y : 0);
   }
-  const float f0 = from_magic(low[0] + (high[0] >> 4)), f1 = from_magic(low[1] + (high[1] >> 4)),
-              f2 = from_magic(low[2] + (high[2] >> 4)), f3 = from_magic(low[3] + (high[3] >> 4));
+  const float f0 = (float)(low[0] + (high[0] >> 4)), f1 = (float)(low[1] + (high[1] >> 4)),
+              f2 = (float)(low[2] + (high[2] >> 4)), f3 = (float)(low[3] + (high[3] >> 4));
   const u32 s0 = w.a, s1 = __funnelshift_r(w.a, w.b, 24);
   u32 mask = 63, exponent = 0x4b000000;
   asm volatile("" : "+r"(mask), "+r"(exponent)); // or the two would become one immediate, and two instructions
@@ -248,42 +283,58 @@ __device__ __forceinline__ void put_part(float *part, float first, float second)
   if ((lane & 3) < 2) part[(lane >> 2) + 8 * (lane & 1)] = mine;
 }
 
+// A warp's way through its tiles.
+struct walk {
+  const u8 *panel;      // of lane j: where the block's panel j begins
+  item now, ahead;      // what is multiplied, and what is asked for next
+  u32 place;            // of the lane
+  float first, second;  // sums of the panel
+};
+template <int PLACE> __device__ __forceinline__ void ask(walk *w, int panels) {
+  const u8 *from = (const u8 *)__shfl_sync(~0u, (u64)w->panel, w->ahead.panel) + w->ahead.tile * SLOT;
+  if (w->ahead.panel < panels) fetch<0>(w->place + PLACE, from + (threadIdx.x & 31) * 16, SLOT);
+  close_group();
+  next_item(&w->ahead);
+}
+template <int PLACE>
+__device__ __forceinline__ void multiply(walk *w, int panels, const tile_lane &lane, const u8 *image, tile_x *x, float *part) {
+  tile_part tile;
+  await_group();
+  take_tile<PLACE>(lane, &tile);
+  __syncwarp();
+  ask<PLACE>(w, panels);
+  if (TILES != WARPS) *x = take_x(image, w->now.tile); // else it is always the same
+  add_tile(tile, *x, &w->first, &w->second);
+  const int panel = w->now.panel;
+  next_item(&w->now);
+  if (TILES > WARPS && w->now.panel == panel) return;
+  put_part(part + (panel * WARPS + chain_at(panel)) * 16, w->first, w->second);
+  w->first = w->second = 0;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_constant__ step_params p) {
   extern __shared__ __align__(128) u8 memory[];
-  __shared__ __align__(8) u64 bar[WARPS * SLOTS];
   __shared__ float shared[32];
   u8 *image = memory + RING;
   float *part = (float *)(image + IMAGE); // [panel][chain][16]
-  const int warp = threadIdx.x >> 5;
-  const int panels = turns_of(p) * SIDES, items = panels * TILES;
+  const int panels = turns_of(p) * SIDES;
   GO();
-  ring r = open_ring(memory, bar);
+  const u32 place = there(memory) + (threadIdx.x >> 5) * SLOTS * SLOT;
+  const item begin = {(int)(threadIdx.x >> 5) / TILES, (int)(threadIdx.x >> 5) % TILES};
+  walk w = {panel_at(p, threadIdx.x & 31, panels), begin, begin, place + (threadIdx.x & 31) * 16, 0, 0};
+  const tile_lane lane = lane_of(place);
   hold_back(PATIENCE);
-#pragma unroll
-  for (int i = 0; i < SLOTS; i++)
-    if (warp + i * WARPS < items) fetch(r, i, item_at(p, warp + i * WARPS), SLOT);
+  ask<0>(&w, panels);
+  ask<SLOT>(&w, panels);
   if (TILES % WARPS) // then not every warp has a tile of every panel
     for (int i = threadIdx.x; i < panels * WARPS * 16; i += THREADS) part[i] = 0;
   make_x(p, shared, image);
   __syncthreads();
-  float first = 0, second = 0;
-  int panel = warp / TILES;
-  for (int i = warp; i < items; i += WARPS) {
-    const int now = i / TILES;
-    if (now != panel) {
-      put_part(part + (panel * WARPS + chain_at(panel)) * 16, first, second);
-      first = second = 0;
-      panel = now;
-    }
-    tile_part w;
-    take_tile(arrived(r), &w);
-    __syncwarp();
-    const int next = i + SLOTS * WARPS;
-    if (next < items) fetch(r, r.at, item_at(p, next), SLOT);
-    advance(&r);
-    add_tile(w, image, i % TILES, &first, &second);
+  tile_x x = take_x(image, begin.tile);
+  while (w.now.panel < panels) {
+    multiply<0>(&w, panels, lane, image, &x, part);
+    if (w.now.panel < panels) multiply<SLOT>(&w, panels, lane, image, &x, part);
   }
-  if (warp < items) put_part(part + (panel * WARPS + chain_at(panel)) * 16, first, second);
   __syncthreads();
   for (int i = threadIdx.x; i < panels / SIDES * 16; i += THREADS) {
     float s[SIDES];
@@ -297,7 +348,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
     }
 #if AFTER
     const float v = after(s[0], s[1]);
-    if (LEVELS && i < 32 * pairs_of(p)) // the same for a whole warp
+    if (LEVELS && (int)(blockIdx.x + (i >> 5) * gridDim.x) < p.whole) // the same for a whole warp
       quantize(v, (a8_block *)p.member[m].y + row / 32);
     else
       ((float *)p.member[m].y)[row] = v;
@@ -314,11 +365,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_con
 __device__ __forceinline__ int row_at(int turn) {
   return (threadIdx.x >> 5) * gridDim.x + blockIdx.x + turn / SIDES * gridDim.x * WARPS;
 }
-// Item i of a warp: chunk i % CHUNKS of its row i / CHUNKS.
-__device__ __forceinline__ void fetch_item(const ring &r, int at, const step_params &p, int i) {
-  int row;
-  const int chunk = i % CHUNKS, m = member_at(p, row_at(i / CHUNKS), i / CHUNKS % SIDES, &row);
-  fetch(r, at, p.member[m].w + (i64)row * (WIDTH * 2) + chunk * SLOT, chunk == CHUNKS - 1 ? LAST : SLOT);
+// Item i of a warp: chunk i % CHUNKS of its row i / CHUNKS. `place` is the lane's.
+__device__ __forceinline__ void ask(const step_params &p, u32 place, int i, int items) {
+  if (i < items) {
+    int row;
+    const int chunk = i % CHUNKS, m = member_at(p, row_at(i / CHUNKS), i / CHUNKS % SIDES, &row);
+    const u8 *from = p.member[m].w + (i64)row * (WIDTH * 2) + chunk * SLOT;
+    fetch<0>(place, from + (threadIdx.x & 31) * 16, chunk == CHUNKS - 1 ? LAST : SLOT);
+  }
+  close_group();
 }
 __device__ __forceinline__ float weight_number(u32 word, int half) {
 #if W_TYPE == W_F16
@@ -337,31 +392,29 @@ __device__ __forceinline__ float add_eight(const uint4 &v, const u8 *image, int 
 }
 extern "C" __global__ void __launch_bounds__(THREADS, 2) decode(const __grid_constant__ step_params p) {
   extern __shared__ __align__(128) u8 memory[];
-  __shared__ __align__(8) u64 bar[WARPS * SLOTS];
   __shared__ float shared[32];
   u8 *image = memory + RING;
   const int lane = threadIdx.x & 31, rows = p.units / SIDES - row_at(0), stride = (int)gridDim.x * WARPS;
   const int items = rows > 0 ? (rows + stride - 1) / stride * SIDES * CHUNKS : 0;
   GO();
-  ring r = open_ring(memory, bar);
+  const u8 *slot = memory + (threadIdx.x >> 5) * SLOTS * SLOT;
+  const u32 place = there(slot) + lane * 16;
   hold_back(PATIENCE);
 #pragma unroll
-  for (int i = 0; i < SLOTS; i++)
-    if (i < items) fetch_item(r, i, p, i);
+  for (int i = 0; i < SLOTS; i++) ask(p, place + i * SLOT, i, items);
   make_x(p, shared, image);
   __syncthreads();
   float sum = 0, first = 0;
   int chunk = 0, turn = 0;
   for (int i = 0; i < items; i++) {
-    const u8 *slot = arrived(r);
-    const int group = chunk * (SLOT / 16) + lane;
+    const int at = i % SLOTS * SLOT, group = chunk * (SLOT / 16) + lane;
+    await_group();
     uint4 v[PIECES];
 #pragma unroll
     for (int c = 0; c < PIECES; c++)
-      if (group + 32 * c < WIDTH / 8) v[c] = *(const uint4 *)(slot + 512 * c + 16 * lane);
+      if (group + 32 * c < WIDTH / 8) v[c] = *(const uint4 *)(slot + at + 512 * c + 16 * lane);
     __syncwarp();
-    if (i + SLOTS < items) fetch_item(r, r.at, p, i + SLOTS);
-    advance(&r);
+    ask(p, place + at, i + SLOTS, items);
 #pragma unroll
     for (int c = 0; c < PIECES; c++)
       if (group + 32 * c < WIDTH / 8) sum = add_eight(v[c], image, group + 32 * c, sum);
