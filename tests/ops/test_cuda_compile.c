@@ -47,6 +47,7 @@ static void test_units(void) {
   for (size_t c = 0; c < RUNG_COUNT(chips); c++) {
     const int chip = chips[c];
     compile_with(chip, "move", "");
+    compile_with(chip, "index", "");
     compile_with(chip, "product", "");
     compile_with(chip, "reduce", "");
     compile_with(chip, "sample", "");
