@@ -10,6 +10,7 @@ extern const rung_cuda_family rung_cuda_family_index;
 extern const rung_cuda_family rung_cuda_family_kv;
 extern const rung_cuda_family rung_cuda_family_reduce;
 extern const rung_cuda_family rung_cuda_family_sample;
+extern const rung_cuda_family rung_cuda_family_window;
 extern const rung_cuda_family rung_cuda_family_matmul;
 
 #endif
