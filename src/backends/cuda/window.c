@@ -151,7 +151,7 @@ static int64_t groups_of(const rung_op *op, const void *attrs) {
 }
 
 enum { SMALL, ONE, FOUR, FEW, LARGE };
-enum { FEW_PLACES = 4, FEW_LEAST_K = 64, WIDE = 64, SMALL_TILE = 32, MOST = 65535, DOUBLE_HEIGHT = 4 };
+enum { FEW_PLACES = 4, FEW_LEAST_K = 64, WIDE = 64, SMALL_TILE = 32, MOST = 65535, ENOUGH = 16, DOUBLE_HEIGHT = 4 };
 
 typedef struct conv_own {
   int height;
@@ -286,9 +286,11 @@ static rung_status launch_conv(const rung_cuda_step *step) {
     return rung_cuda_emit(step, FEW, rung_cuda_blocks(up(columns, 4) * p.groups * p.results, 8, INT32_MAX), 1, phases,
                           256, 0, &p, sizeof p);
   if (p.results <= 4) {
-    const int64_t threads = columns * p.groups;
-    return rung_cuda_emit(step, p.results == 1 ? ONE : FOUR, rung_cuda_blocks(threads, 256, INT32_MAX), 1, phases, 256,
-                          0, &p, sizeof p);
+    /* A thread has several groups where there are more than enough: it finds its place once. */
+    const uint32_t threads = places > 128 ? 256 : places > 64 ? 128 : places > 32 ? 64 : 32;
+    const int64_t x = up(places, threads), parts = p.batch * p.groups;
+    const int64_t y = least(least(parts, MOST), up((int64_t)step->device->processors * ENOUGH, x * phases));
+    return rung_cuda_emit(step, p.results == 1 ? ONE : FOUR, x, y, phases, threads, 0, &p, sizeof p);
   }
   const int64_t x = up(columns, WIDE), y = p.groups * up(p.results, 16 * own->height);
   if (x * y * phases >= step->device->processors)

@@ -93,19 +93,25 @@ __device__ line line_of(const conv_params &p, int axis, i32 phase) {
 }
 struct phase_lines {
   line axis[3];
-  i64 places;  // of a picture
   i32 taps;
+  i64 places;  // of a picture
   i64 k;
+  i64 x_tap[3], w_tap[3], first_w;  // from tap to tap, and to the first of w, in elements
 };
 __device__ void lines_of(const conv_params &p, i64 phase, phase_lines *out) {
   out->places = 1;
   out->taps = 1;
+  out->first_w = 0;
   for (int a = 2; a >= 0; a--) {
     const i64 phases = !p.transposed ? 1 : p.axis[a].stride < p.axis[a].places ? p.axis[a].stride : p.axis[a].places;
-    out->axis[a] = line_of(p, a, (i32)(phase % phases));
+    const line l = line_of(p, a, (i32)(phase % phases));
     phase /= phases;
-    out->places *= out->axis[a].places;
-    out->taps *= out->axis[a].taps;
+    out->axis[a] = l;
+    out->places *= l.places;
+    out->taps *= l.taps;
+    out->x_tap[a] = l.in_tap * p.axis[a].x_step;
+    out->w_tap[a] = l.tap_step * p.axis[a].w_step;
+    out->first_w += l.first_tap * p.axis[a].w_step;
   }
   out->k = p.channels * out->taps;
 }
@@ -142,15 +148,15 @@ __device__ __forceinline__ tap tap_of(const conv_params &p, const phase_lines &l
   const i32 channel = (i32)((u32)k / (u32)l.taps);
   i32 position = (i32)k - channel * l.taps;
   t.x = channel * p.x_channel;
-  t.w = channel * p.w_channel;
+  t.w = channel * p.w_channel + l.first_w;
 #pragma unroll
   for (int a = 2; a >= 0; a--) {
     const line &i = l.axis[a];
     const i32 rest = position / i.taps, at = position - rest * i.taps;
     position = rest;
     t.at[a] = at * i.in_tap;
-    t.x += t.at[a] * p.axis[a].x_step;
-    t.w += (i.first_tap + (i64)at * i.tap_step) * p.axis[a].w_step;
+    t.x += at * l.x_tap[a];
+    t.w += at * l.w_tap[a];
   }
   return t;
 }
@@ -294,49 +300,43 @@ extern "C" __global__ void __launch_bounds__(THREADS) conv_small(const __grid_co
   tiles<2, 2, 32>(p);
 }
 
-// ---- groups of few results: a thread has up to EACH results of a group at one place
+// ---- groups of few results: a thread has one place, and of one group after another up to EACH results there
 template <int EACH>
 __device__ __forceinline__ void places(const conv_params &p) {
   __shared__ phase_lines l;
   const sum_number x_zero = zero_of_x(p);
+  const i64 rows = (p.results + EACH - 1) / EACH, place = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   for (i64 phase = blockIdx.z; phase < p.phase_count; phase += gridDim.z) {
     __syncthreads();
     if (threadIdx.x == 0) lines_of(p, phase, &l);
     __syncthreads();
-    const i32 in_tap = l.axis[2].in_tap;
-    const u32 extent = (u32)p.axis[2].extent;
-    const i64 x_step = in_tap * p.axis[2].x_step;
-    i64 w_step[3], first_w = 0;  // from tap to tap, and to the first
-    for (int a = 0; a < 3; a++) {
-      w_step[a] = l.axis[a].tap_step * p.axis[a].w_step;
-      first_w += l.axis[a].first_tap * p.axis[a].w_step;
-    }
-    const i64 rows = (p.results + EACH - 1) / EACH, all = p.batch * p.groups * rows * l.places;
-    for (i64 i = (i64)blockIdx.x * THREADS + threadIdx.x; i < all; i += (i64)gridDim.x * THREADS) {
-      const i64 part = i / l.places, picture = part / (p.groups * rows), row = part - picture * p.groups * rows;
-      const i64 group = row / rows, first = (row - group * rows) * EACH;
-      const column c = column_of(p, l, picture * l.places + (i - part * l.places));
-      const x_number *x = p.x + group * p.channels * p.x_channel;
-      const w_number *w = p.w + group * p.w_group + first * p.w_result;
+    if (place >= l.places) continue;
+    const column c = column_of(p, l, place);
+    for (i64 part = blockIdx.y; part < p.batch * p.groups * rows; part += gridDim.y) {
+      const i64 picture = part / (p.groups * rows), row = part - picture * p.groups * rows;
+      const i64 group = row / rows, first = (row - group * rows) * EACH, result = group * p.results + first;
+      const x_number *x = p.x + (picture * p.x_batch + group * p.channels * p.x_channel + c.x);
+      const w_number *w = p.w + (group * p.w_group + first * p.w_result + l.first_w);
       sum_number sum[EACH], total[EACH];
 #pragma unroll
       for (int e = 0; e < EACH; e++) sum[e] = total[e] = 0;
-      i64 run = 0;
+      i32 run = 0;
       for (i64 channel = 0; channel < p.channels; channel++, x += p.x_channel, w += p.w_channel) {
         for (i32 t0 = 0, i0 = c.at[0]; t0 < l.axis[0].taps; t0++, i0 += l.axis[0].in_tap) {
           if ((u32)i0 >= (u32)p.axis[0].extent) continue;
           for (i32 t1 = 0, i1 = c.at[1]; t1 < l.axis[1].taps; t1++, i1 += l.axis[1].in_tap) {
             if ((u32)i1 >= (u32)p.axis[1].extent) continue;
-            const x_number *row = x + (c.x + (i0 - c.at[0]) * p.axis[0].x_step + (i1 - c.at[1]) * p.axis[1].x_step);
-            const w_number *of = w + (first_w + t0 * w_step[0] + t1 * w_step[1]);
-            for (i32 t2 = 0, i2 = c.at[2]; t2 < l.axis[2].taps; t2++, i2 += in_tap, row += x_step, of += w_step[2]) {
-              if ((u32)i2 >= extent) continue;
-              const sum_number v = widened(row) - x_zero;
+            const x_number *from = x + (t0 * l.x_tap[0] + t1 * l.x_tap[1]);
+            const w_number *of = w + (t0 * l.w_tap[0] + t1 * l.w_tap[1]);
+            const i64 x_tap = l.x_tap[2], w_tap = l.w_tap[2];
+            const i32 taps = l.axis[2].taps, in_tap = l.axis[2].in_tap;
+            for (i32 t2 = 0, i2 = c.at[2]; t2 < taps; t2++, i2 += in_tap, from += x_tap, of += w_tap) {
+              if ((u32)i2 >= (u32)p.axis[2].extent) continue;
+              const sum_number v = widened(from) - x_zero;
 #pragma unroll
               for (int e = 0; e < EACH; e++)
-                if (first + e < p.results)
-                  sum[e] = multiply_add(widened(of + e * p.w_result) - zero_of_w(p, group * p.results + first + e), v,
-                                        sum[e]);
+                if (EACH == 1 || first + e < p.results)
+                  sum[e] = multiply_add(widened(of + e * p.w_result) - zero_of_w(p, result + e), v, sum[e]);
             }
           }
         }
@@ -349,9 +349,10 @@ __device__ __forceinline__ void places(const conv_params &p) {
           sum[e] = 0;
         }
       }
+      const i64 at = picture * p.y_batch + c.y;
 #pragma unroll
       for (int e = 0; e < EACH; e++)
-        if (first + e < p.results) put_result(p, group * p.results + first + e, c.y, total[e]);
+        if (EACH == 1 || first + e < p.results) put_result(p, result + e, at, total[e]);
     }
   }
 }
