@@ -7,6 +7,7 @@
 #include "backends/cuda/families.h"
 #include "backends/cuda/matmul.h"
 #include "backends/cuda/region.h"
+#include "backends/cuda/window.h"
 #include "cases.h"
 #include "ops/op_table.h"
 
@@ -47,6 +48,7 @@ static void test_units(void) {
   for (size_t c = 0; c < RUNG_COUNT(chips); c++) {
     const int chip = chips[c];
     compile_with(chip, "move", "");
+    compile_with(chip, "index", "");
     compile_with(chip, "product", "");
     compile_with(chip, "reduce", "");
     compile_with(chip, "sample", "");
@@ -186,6 +188,37 @@ static void test_weights(void) {
   }
 }
 
+/* Pools and convolutions of every type, and the large tile of every height. */
+static void compile_conv(int chip, int x, int w, int y, int height) {
+  rung_text front;
+  rung_text_init(&front, host);
+  rung_cuda_put_conv(x, w, y, height, &front);
+  compile(chip, "conv", &front, "conv");
+  rung_text_finish(&front);
+}
+
+static void test_windows(void) {
+  static const rung_op *const pools[] = {&rung_op_max_pool, &rung_op_argmax_pool, &rung_op_average_pool};
+  static const int heights[] = {0, 1, 2, 4, 6, 8};
+  for (int type = RUNG_TYPE_F32; type < RUNG_TYPE_BOOL; type++) {
+    const bool whole = type > RUNG_TYPE_F64;
+    for (size_t i = 0; i < RUNG_COUNT(pools) - whole; i++) {
+      rung_text front;
+      rung_text_init(&front, host);
+      rung_cuda_put_pool(pools[i], type, &front);
+      compile(90, "pool", &front, "pool");
+      rung_text_finish(&front);
+    }
+    compile_conv(90, type, whole ? RUNG_TYPE_I8 : type, whole ? RUNG_TYPE_I32 : type, 0);
+    if (!whole || type == RUNG_TYPE_U8)
+      compile_conv(90, type, whole ? RUNG_TYPE_I8 : type, whole ? RUNG_TYPE_I32 : type, 4);
+  }
+  for (size_t i = 0; i < RUNG_COUNT(heights); i++) {
+    compile_conv(80, RUNG_TYPE_F32, RUNG_TYPE_F32, RUNG_TYPE_F32, heights[i]);
+    compile_conv(90, RUNG_TYPE_F32, RUNG_TYPE_F32, RUNG_TYPE_F32, heights[i]);
+  }
+}
+
 /* ---- regions, many in one text */
 
 static rung_text regions;
@@ -270,6 +303,7 @@ int main(void) {
   RUN(test_candidates);
   RUN(test_rows);
   RUN(test_weights);
+  RUN(test_windows);
   RUN(test_regions);
   printf("%d texts compiled, %d regions among them\n", compiled, taken);
   rung_host_release(host);

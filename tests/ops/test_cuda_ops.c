@@ -235,6 +235,52 @@ static void test_ops(void) {
   CHECK(refused < 40);
 }
 
+/* Sizes that the table's cases do not reach, closed: the large tiles of convolutions in every height, long sums, pictures of
+ * few places, large windows, queues of updates that are emptied more than once, several tiles of a count. */
+static const struct {
+  const rung_op *op;
+  rung_test_case test;
+} large_case[] = {
+    {&rung_op_conv, {"f32[1,4,96,96] f32[16,4,3,3] f32[16]", "pad_before=[1,1], pad_after=[1,1]"}},
+    {&rung_op_conv, {"f32[1,2,96,96] f32[32,2,3,3]", "pad_before=[1,1], pad_after=[1,1]"}},
+    {&rung_op_conv, {"f32[1,10,8700] f32[64,10,1]", ""}},
+    {&rung_op_conv, {"f32[1,5,17000] f32[96,5,2] f32[96]", "stride=[2]"}},
+    {&rung_op_conv, {"f32[1,8,2200] f32[512,2,3]", "groups=4"}},
+    {&rung_op_conv, {"f16[1,4,9000] f16[20,4,3] f16[20]", "dilation=[4]"}},
+    {&rung_op_conv, {"f64[1,4,9000] f64[20,4,3]", ""}},
+    {&rung_op_conv, {"f32[1,300,20] f32[40,300,3]", "pad_before=[1], pad_after=[1]"}},
+    {&rung_op_conv, {"f32[3,200,1,1] f32[50,200,1,1] f32[50]", ""}},
+    {&rung_op_conv, {"f32[1,70,2,2] f32[10,35,2,2]", "groups=2, pad_before=[1,0]"}},
+    {&rung_op_conv, {"f32[1,130,90] f32[2,130,7] f32[2]", "pad_before=[3], pad_after=[3]"}},
+    {&rung_op_conv_integer, {"u8[1,4,9000]{0,255} i8[40,4,3]{-128,127} u8[]{0,255} i8[40]{-9,9}", ""}},
+    {&rung_op_conv_transpose, {"f32[1,4,48,48] f32[4,17,3,3] f32[17]", "stride=[2,2], pad_before=[1,1]"}},
+    {&rung_op_conv_transpose, {"f32[1,80,3] f32[80,12,4]", "stride=[2], pad_before=[1], pad_after=[1]"}},
+    {&rung_op_conv_transpose, {"f32[1,70,40] f32[70,1,16]", "stride=[8], pad_before=[4], pad_after=[4]"}},
+    {&rung_op_max_pool, {"f32[2,3,40,60]", "kernel=[9,11], stride=[3,2], pad_before=[4,5], pad_after=[4,5]"}},
+    {&rung_op_argmax_pool, {"i16[2,3,40,60]{-9,9}", "kernel=[9,11], stride=[3,2], pad_before=[4,5]"}},
+    {&rung_op_average_pool, {"f32[2,5,60,70]", ""}},
+    {&rung_op_scatter_elements, {"f32[3,5] i64[3,4000]{-5,4} f32[3,4000]", "axis=1, mode=add"}},
+    {&rung_op_scatter_elements, {"f16[40] i32[9000]{0,39} f16[9000]{-0.5,0.5}", "mode=add"}},
+    {&rung_op_scatter_elements, {"i32[4000] i64[9000]{0,3999} i32[9000]", "mode=max"}},
+    {&rung_op_scatter_nd, {"f32[7,600] i64[900,1]{-7,6} f32[900,600]", ""}},
+    {&rung_op_scatter_nd, {"f32[60,50] i32[5000,2]{0,49} f32[5000]", "mode=min"}},
+    {&rung_op_count_nonzero, {"bool[90,70]{0,1}", ""}},
+    {&rung_op_nonzero, {"i32[90,70]{1,9}", "count=6300"}},
+};
+
+static void test_large(void) {
+  const char *kernels = getenv("RUNG_CUDA_KERNELS"), *only = getenv("RUNG_CUDA_OP");
+  if (kernels && strcmp(kernels, "0") == 0) return; /* of use for kernels only */
+  for (size_t i = 0; i < RUNG_COUNT(large_case); i++) {
+    op_case c;
+    if (only && strcmp(only, large_case[i].op->name) != 0) continue;
+    CHECK(read_case(large_case[i].op, &large_case[i].test, &c));
+    const int before = on_device + left;
+    run_one(&c, BUILD_CLOSED);
+    CHECK_EQ_I64(on_device + left, before + 1); /* what has no graph, or no kernel, is no case */
+  }
+}
+
 static void test_random_graphs(void) {
   rg_run run = {.host = host, .ref = reference, .cpu = device};
   int failed = 0;
@@ -259,6 +305,7 @@ int main(void) {
   }
   CHECK_OK(rung_device_create(host, "ref", NULL, &error, &reference));
   RUN(test_ops);
+  RUN(test_large);
   RUN(test_random_graphs);
   rung_device_release(device);
   rung_device_release(reference);

@@ -6,9 +6,11 @@
 #include "backends/cuda/kernel.h"
 
 extern const rung_cuda_family rung_cuda_family_move;
+extern const rung_cuda_family rung_cuda_family_index;
 extern const rung_cuda_family rung_cuda_family_kv;
 extern const rung_cuda_family rung_cuda_family_reduce;
 extern const rung_cuda_family rung_cuda_family_sample;
+extern const rung_cuda_family rung_cuda_family_window;
 extern const rung_cuda_family rung_cuda_family_matmul;
 
 #endif

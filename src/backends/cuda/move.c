@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows for moving elements: everything that is a copy between two sets of strides, and gather. */
+ * Rows for moving elements: everything that is a copy between two sets of strides, pad and gather. */
 #include <stdio.h>
 #include <string.h>
 
@@ -144,6 +144,30 @@ static rung_status launch_concat(const rung_cuda_step *step) {
   return RUNG_OK;
 }
 
+typedef struct pad_params {
+  rung_cuda_operand in, out;
+  int64_t before[RUNG_MAX_RANK];
+  uint64_t filled;
+  int32_t mode, pad;
+} pad_params;
+
+static rung_status launch_pad(const rung_cuda_step *step) {
+  const rung_pad_attrs *attrs = step->args->attrs;
+  const rung_operand *x = &step->args->in[0], *y = &step->args->out[0];
+  const int64_t count = rung_operand_count(y);
+  pad_params p = {.in = rung_cuda_operand_of(x), .out = rung_cuda_operand_of(y), .mode = attrs->mode};
+  const rung_operand constant = {.base = (uint8_t *)&p.filled, .type = y->type};
+  if (attrs->mode != RUNG_PAD_CONSTANT && count != 0 && rung_operand_count(x) == 0)
+    return rung_fail(step->args->error, RUNG_OUT_OF_RANGE, "pad: nothing to repeat in an empty operand");
+  for (int a = 0; a < y->rank; a++) p.before[a] = rung_args_dim(step->args, attrs->before.dim[a]);
+  if (rung_operand_is_integer(y))
+    rung_store_i64(&constant, 0, (int64_t)attrs->value);
+  else
+    rung_store_f64(&constant, 0, attrs->value);
+  return rung_cuda_emit(step, 0, rung_cuda_blocks(count, 256, (int64_t)step->device->processors * 32), 1, 1, 256, 0, &p,
+                        sizeof p);
+}
+
 /* ---- gather of plain numbers, x and indices dense */
 
 typedef struct gather_params {
@@ -237,6 +261,7 @@ static const rung_cuda_kernel rows[] = {
     MOVE("copy_expand", expand, "copy", RUNG_STRIDES_ANY, launch_expand),
     MOVE("copy_slice", slice, "copy", RUNG_STRIDES_ANY, launch_slice),
     MOVE("copy_concat", concat, "copy", RUNG_STRIDES_ANY, launch_concat),
+    MOVE("pad_elements", pad, "pad", RUNG_STRIDES_ANY, launch_pad),
     MOVE("copy_assign", assign, "copy", RUNG_STRIDES_ANY, launch_assign),
     MOVE("gather_slices", gather, "gather", RUNG_STRIDES_DENSE, launch_gather),
     MOVE("positions", positions, "positions", RUNG_STRIDES_DENSE, launch_positions),

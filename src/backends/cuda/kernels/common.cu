@@ -182,6 +182,15 @@ __device__ __forceinline__ void store_int(void *p, int type, i64 i, i64 v) {
     default: ((u64 *)p)[i] = (u64)v; break;
   }
 }
+// The bits of one element.
+__device__ __forceinline__ void move_bits(void *to, i64 o, const void *from, i64 i, int bytes) {
+  switch (bytes) {
+    case 1: ((u8 *)to)[o] = ((const u8 *)from)[i]; break;
+    case 2: ((u16 *)to)[o] = ((const u16 *)from)[i]; break;
+    case 4: ((u32 *)to)[o] = ((const u32 *)from)[i]; break;
+    default: ((u64 *)to)[o] = ((const u64 *)from)[i]; break;
+  }
+}
 
 // ---- operands
 struct operand {

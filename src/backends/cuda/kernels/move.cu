@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Moving elements: copies and casts of any strides, gather, positions, iota, concat.
+// Moving elements: copies and casts of any strides, padding, gather, positions, iota, concat.
 
 struct copy_params {
-  operand in, out; // of one shape
+  operand in, out;  // of one shape
 };
 // Numbers from one type to another, as the cast op rounds them.
 __device__ void convert(const void *from, int ft, i64 i, void *to, int tt, i64 o) {
   if (ft == tt) {
-    switch (bytes_of(ft)) {
-      case 1: ((u8 *)to)[o] = ((const u8 *)from)[i]; break;
-      case 2: ((u16 *)to)[o] = ((const u16 *)from)[i]; break;
-      case 4: ((u32 *)to)[o] = ((const u32 *)from)[i]; break;
-      default: ((u64 *)to)[o] = ((const u64 *)from)[i]; break;
-    }
+    move_bits(to, o, from, i, bytes_of(ft));
     return;
   }
   const double v = load_double(from, ft, i);
@@ -26,13 +21,54 @@ extern "C" __global__ void copy(const __grid_constant__ copy_params p) {
     convert(p.in.base, p.in.type, offset_of(p.in, i), p.out.base, p.out.type, offset_of(p.out, i));
 }
 
+// ---- elements around an operand
+struct pad_params {
+  operand in, out;
+  i64 before[8];
+  u64 filled;  // the bits of the constant
+  i32 mode, pad;
+};
+enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
+// The index in [0, n) that position i of a padded axis takes from, -1 for the constant.
+__device__ i64 padded_from(i64 i, i64 n, int mode) {
+  if (i >= 0 && i < n) return i;
+  if (mode == PAD_CONSTANT) return -1;
+  if (mode == PAD_EDGE) return i < 0 ? 0 : n - 1;
+  if (mode == PAD_WRAP) return (i % n + n) % n;
+  if (n == 1) return 0;
+  const i64 period = 2 * (n - 1), at = (i % period + period) % period;
+  return at < n ? at : period - at;
+}
+extern "C" __global__ void pad(const __grid_constant__ pad_params p) {
+  GO();
+  WAIT();
+  const i64 n = count_of(p.out);
+  const int bytes = bytes_of(p.out.type);
+  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+    i64 rest = i, from = 0, to = 0;
+    bool inside = true;
+    for (int a = p.out.rank - 1; a >= 0; a--) {
+      const i64 e = p.out.extent[a], q = rest / e, at = rest - q * e;
+      const i64 index = padded_from(at - p.before[a], p.in.extent[a], p.mode);
+      inside &= index >= 0;
+      from += index * p.in.stride[a];
+      to += at * p.out.stride[a];
+      rest = q;
+    }
+    if (inside)
+      move_bits(p.out.base, to, p.in.base, from, bytes);
+    else
+      move_bits(p.out.base, to, &p.filled, 0, bytes);
+  }
+}
+
 // out[before, index, behind] = in[before, indices[index], behind]; all dense but for the outer stride of `in`.
 struct gather_params {
   const u8 *in;
   const u8 *index;
   u8 *out;
   refusal *refused;
-  i64 before, rows, behind, limit, count, unit; // unit: bytes of an element; behind: elements
+  i64 before, rows, behind, limit, count, unit;  // unit: bytes of an element; behind: elements
   i32 index_type;
 };
 extern "C" __global__ void gather(const __grid_constant__ gather_params p) {
@@ -59,14 +95,14 @@ struct positions_params {
   const u8 *offsets, *past;
   i32 *out;
   i64 rows, sequences;
-  i32 offsets_type, past_type; // past NULL: zeros
+  i32 offsets_type, past_type;  // past NULL: zeros
 };
 extern "C" __global__ void positions(const __grid_constant__ positions_params p) {
   GO();
   WAIT();
   const i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (row >= p.rows) return;
-  i64 low = 0, high = p.sequences; // the last sequence that begins at or before the row
+  i64 low = 0, high = p.sequences;  // the last sequence that begins at or before the row
   while (low < high) {
     const i64 middle = (low + high) / 2;
     if (load_int(p.offsets, p.offsets_type, middle + 1) <= row)
