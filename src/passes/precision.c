@@ -63,9 +63,11 @@ static rung_value narrow_plain(narrower *n, uint32_t value, rung_type type) {
   return *cast;
 }
 
-/* What a value is a reshape of; the reshapes in between, the last one first. */
+/* What a value is a reshape of; the reshapes in between, the last one first. Behind attention over a state no cast joins
+ * what computes it; as rows it can join the product. */
 static uint32_t shaped_from(const narrower *n, uint32_t value, rung_type type, uint32_t *out_shape,
                             uint32_t *out_shapes) {
+  const uint32_t first = value;
   *out_shapes = 0;
   const rung_node *node = rung_graph_producer(n->rw.from, value);
   while (!n->cast[type][value].id && node->op == &rung_op_reshape && *out_shapes < RUNG_MAX_RANK) {
@@ -73,7 +75,9 @@ static uint32_t shaped_from(const narrower *n, uint32_t value, rung_type type, u
     value = node->in[0];
     node = rung_graph_producer(n->rw.from, value);
   }
-  return value;
+  if (node->op != &rung_op_attention_kv) return value;
+  *out_shapes = 0;
+  return first;
 }
 
 /* The same; a reshape is of what was cast, so that the cast follows what computed the value. */
