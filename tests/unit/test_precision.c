@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <math.h>
 #include <rung/program.h>
+#include <rung/store.h>
 #include <stdlib.h>
 
 #include "../test.h"
@@ -417,6 +418,30 @@ static void test_ends(void) {
   check_ends("ref");
 }
 
+/* Stored compiles of different policies have different keys. */
+static void test_keys(void) {
+  world w = {NULL};
+  rung_graph *graph = NULL;
+  char key[RUNG_COUNT(policies) + 6][33];
+  size_t keys = 0;
+  CHECK_OK(rung_host_create(NULL, &w.error, &w.host));
+  CHECK_OK(rung_device_create(w.host, "cpu", NULL, &w.error, &w.device));
+  CHECK_OK(rung_graph_parse(w.host, text, strlen(text), &w.error, &graph));
+  for (size_t i = 0; i < RUNG_COUNT(policies) + 6; i++) {
+    rung_compile_options o = rung_compile_options_default();
+    rung_type *const category[] = {&o.precision.compute, &o.precision.reduction, &o.precision.elementwise,
+                                   &o.precision.movement, &o.precision.boundary};
+    if (i < RUNG_COUNT(policies)) o.precision = policy_of(policies[i]);
+    if (i > RUNG_COUNT(policies)) *category[i - RUNG_COUNT(policies) - 1] = RUNG_TYPE_F16; /* the first is mixed-f16 */
+    CHECK_OK(rung_store_key(w.device, graph, &o, &w.error, key[keys]));
+    for (size_t k = 0; k < keys; k++)
+      CHECK((strcmp(key[k], key[keys]) == 0) == (k == 1 && i == RUNG_COUNT(policies) + 1));
+    keys++;
+  }
+  rung_graph_destroy(graph);
+  close_world(&w);
+}
+
 static void test_names(void) {
   static const char *const all[] = {"f32", "f16", "bf16", "mixed", "mixed-f16"};
   rung_precision precision;
@@ -452,6 +477,7 @@ int main(void) {
   RUN(test_table);
   RUN(test_ends);
   RUN(test_names);
+  RUN(test_keys);
   RUN(test_refused);
   return TEST_END();
 }
