@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Vectors of texts by an encoder that stays loaded.
  *
- *   encode FOLDER [--threads N] [--rows N] [--longest N] [--precision f32|bf16]
+ *   encode FOLDER [--threads N] [--rows N] [--longest N] [--precision f32|f16|bf16|mixed|mixed-f16]
  *
  * Commands come on standard input, see serve.h. "ids FILE": each line holds the ids of a text. "text FILE": each line is
  * a text, and cutting it into tokens is part of the work. The result is a row for each line. */
@@ -136,7 +136,7 @@ static rung_status open_encoder(job *j, const char *path, int threads, rung_prec
 
 int main(int count, char **argument) {
   int threads = 0;
-  rung_precision precision = RUNG_PRECISION_F32;
+  rung_precision precision = rung_precision_f32();
   rung_encoder_options options = rung_encoder_options_default();
   bool usage = count < 2;
   for (int i = 2; i < count && !usage; i += 2) {
@@ -147,16 +147,13 @@ int main(int count, char **argument) {
       options.rows = strtoll(value, NULL, 10);
     else if (value && strcmp(argument[i], "--longest") == 0)
       options.longest = strtoll(value, NULL, 10);
-    else if (value && strcmp(argument[i], "--precision") == 0 && strcmp(value, "bf16") == 0)
-      precision = RUNG_PRECISION_BF16;
-    else if (value && strcmp(argument[i], "--precision") == 0 && strcmp(value, "f32") == 0)
-      precision = RUNG_PRECISION_F32;
-    else
+    else if (!value || strcmp(argument[i], "--precision") != 0 || !rung_precision_find(value, &precision))
       usage = true;
   }
   if (usage) {
     fprintf(stderr,
-            "usage: encode FOLDER [--threads N] [--rows N] [--longest N] [--precision f32|bf16]\nexample: printf 'text "
+            "usage: encode FOLDER [--threads N] [--rows N] [--longest N] [--precision "
+            "f32|f16|bf16|mixed|mixed-f16]\nexample: printf 'text "
             "lines.txt\\ntime 1\\n' "
             "| encode all-MiniLM-L6-v2\n");
     return 2;

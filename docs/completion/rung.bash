@@ -41,14 +41,14 @@ _rung() {
     generate:--store) compopt -o default; return ;;
     generate:--threads|generate:-t) return ;;
     generate:--device) words="cpu ref cuda" ;;
-    generate:--precision) words="f32 bf16" ;;
+    generate:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     generate:--quant) words="fast exact" ;;
     generate:--memory) return ;;
     generate:--trace) compopt -o default; return ;;
     tokenize:--model|tokenize:-m) compopt -o default; return ;;
     tokenize:--threads|tokenize:-t) return ;;
     tokenize:--device) words="cpu ref cuda" ;;
-    tokenize:--precision) words="f32 bf16" ;;
+    tokenize:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     tokenize:--quant) words="fast exact" ;;
     tokenize:--memory) return ;;
     tokenize:--trace) compopt -o default; return ;;
@@ -62,7 +62,7 @@ _rung() {
     logits:--store) compopt -o default; return ;;
     logits:--threads|logits:-t) return ;;
     logits:--device) words="cpu ref cuda" ;;
-    logits:--precision) words="f32 bf16" ;;
+    logits:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     logits:--quant) words="fast exact" ;;
     logits:--memory) return ;;
     logits:--trace) compopt -o default; return ;;
@@ -78,7 +78,7 @@ _rung() {
     embed:--store) compopt -o default; return ;;
     embed:--threads|embed:-t) return ;;
     embed:--device) words="cpu ref cuda" ;;
-    embed:--precision) words="f32 bf16" ;;
+    embed:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     embed:--quant) words="fast exact" ;;
     embed:--memory) return ;;
     embed:--trace) compopt -o default; return ;;
@@ -91,7 +91,7 @@ _rung() {
     run:--repeat) return ;;
     run:--threads|run:-t) return ;;
     run:--device) words="cpu ref cuda" ;;
-    run:--precision) words="f32 bf16" ;;
+    run:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     run:--quant) words="fast exact" ;;
     run:--memory) return ;;
     run:--trace) compopt -o default; return ;;
@@ -102,7 +102,7 @@ _rung() {
     inspect:--bind) return ;;
     inspect:--threads|inspect:-t) return ;;
     inspect:--device) words="cpu ref cuda" ;;
-    inspect:--precision) words="f32 bf16" ;;
+    inspect:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     inspect:--quant) words="fast exact" ;;
     bench:--model|bench:-m) compopt -o default; return ;;
     bench:--prompt|bench:-p) return ;;
@@ -118,7 +118,7 @@ _rung() {
     bench:--repeat) return ;;
     bench:--threads|bench:-t) return ;;
     bench:--device) words="cpu ref cuda" ;;
-    bench:--precision) words="f32 bf16" ;;
+    bench:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     bench:--quant) words="fast exact" ;;
     bench:--memory) return ;;
     bench:--trace) compopt -o default; return ;;
@@ -132,7 +132,7 @@ _rung() {
     compile:--weights) compopt -o default; return ;;
     compile:--threads|compile:-t) return ;;
     compile:--device) words="cpu ref cuda" ;;
-    compile:--precision) words="f32 bf16" ;;
+    compile:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     compile:--quant) words="fast exact" ;;
     graph:--model|graph:-m) compopt -o default; return ;;
     graph:--ubatch) return ;;
@@ -140,7 +140,7 @@ _rung() {
     graph:--output|graph:-o) compopt -o default; return ;;
     graph:--threads|graph:-t) return ;;
     graph:--device) words="cpu ref cuda" ;;
-    graph:--precision) words="f32 bf16" ;;
+    graph:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     graph:--quant) words="fast exact" ;;
     cache:--dir) compopt -o default; return ;;
     cache:--max) return ;;
@@ -153,7 +153,7 @@ _rung() {
     perplexity:--store) compopt -o default; return ;;
     perplexity:--threads|perplexity:-t) return ;;
     perplexity:--device) words="cpu ref cuda" ;;
-    perplexity:--precision) words="f32 bf16" ;;
+    perplexity:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     perplexity:--quant) words="fast exact" ;;
     perplexity:--memory) return ;;
     perplexity:--trace) compopt -o default; return ;;
@@ -190,7 +190,7 @@ _rung() {
     chat:--store) compopt -o default; return ;;
     chat:--threads|chat:-t) return ;;
     chat:--device) words="cpu ref cuda" ;;
-    chat:--precision) words="f32 bf16" ;;
+    chat:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     chat:--quant) words="fast exact" ;;
     chat:--memory) return ;;
     chat:--trace) compopt -o default; return ;;
@@ -203,7 +203,7 @@ _rung() {
     tune:--repeat) return ;;
     tune:--threads|tune:-t) return ;;
     tune:--device) words="cpu ref cuda" ;;
-    tune:--precision) words="f32 bf16" ;;
+    tune:--precision) words="f32 f16 bf16 mixed mixed-f16" ;;
     tune:--quant) words="fast exact" ;;
   esac
   if [ -z "$words" ]; then

@@ -67,14 +67,35 @@ typedef enum rung_quant {
   RUNG_QUANT_EXACT /* activations stay f32 */
 } rung_quant;
 
-typedef enum rung_precision {
-  RUNG_PRECISION_F32,
-  /* Products with weights of f32 and f16 and attention of ragged rows round what they multiply to bf16, to nearest, and
-   * add up in f32: half the bytes of weights, and half the instructions where the processor multiplies bf16. Weights
-   * are packed so once. All else (norms, activations, residuals, pooling), the graph's inputs and outputs, quantised
-   * weights, experts and products of two computed values stay as they are. */
-  RUNG_PRECISION_BF16
+/* In what types a graph of f32 is computed and kept: a type (f32, f16 or bf16) for each category of ops. All f32, which
+ * is what a zeroed struct says, changes nothing.
+ *
+ *   compute      what products, convolutions, attention and recurrences multiply, to nearest; sums are f32. Weights that
+ *                they multiply with are kept so: half the bytes. Their results are of the category elementwise
+ *   reduction    results of reductions, norms, softmax, running sums and pooling; sums are f32
+ *   elementwise  results of all other ops
+ *   movement     results of ops that only move numbers: views, gathers, scatters, concat, pad, slices ...
+ *   boundary     the graph's inputs and outputs: what a caller binds and reads is then of the narrow type
+ *
+ * A category's type is that of what lies in memory. It is applied after fusion: inside a fused kernel everything stays
+ * f32, and is rounded once where it is written. Weights that an op reads are kept in the type of its category. Rounding
+ * is to nearest, ties to even. f16 ends at 65504: what is larger, weights included, becomes an infinity, what is below
+ * 6e-8 zero; bf16 has the range of f32 and 8 bits. NaN stays NaN.
+ *
+ * What a policy leaves as it is: values that are not f32 (a graph's own f16 or f64, integers) except where a product
+ * multiplies f32, f16 or bf16; quantised weights, and what quantised rows multiply; states, whose types the graph says,
+ * and values that control ops carry; what is made of integers and constants alone (positions, angles, masks): rounding
+ * those would round an index; products over a single k. Where a device has no kernel for a narrow type as good as that
+ * for f32 the op stays in f32, casts standing where it meets narrow values, and `rung inspect --fused` lists it. */
+typedef struct rung_precision {
+  rung_type compute, reduction, elementwise, movement, boundary;
 } rung_precision;
+RUNG_API rung_precision rung_precision_f32(void);
+RUNG_API rung_precision rung_precision_all(rung_type type);   /* everywhere but the boundary */
+RUNG_API rung_precision rung_precision_mixed(rung_type type); /* compute alone */
+/* "f32", "f16", "bf16" (everywhere but the boundary), "mixed" (of bf16), "mixed-f16". False if no policy has the name. */
+RUNG_API bool rung_precision_find(const char *name, rung_precision *out_precision);
+RUNG_API const char *rung_precision_name(rung_precision precision); /* "custom" for one that has no name */
 
 typedef struct rung_compile_options {
   size_t size; /* sizeof(rung_compile_options) */

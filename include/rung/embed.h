@@ -31,7 +31,7 @@ typedef enum rung_pooling {
 } rung_pooling;
 typedef enum rung_unit_length {
   RUNG_UNIT_LENGTH_MODEL, /* as the model's folder says */
-  RUNG_UNIT_LENGTH_ON,    /* vectors are divided by their length, where it is above 1e-12 */
+  RUNG_UNIT_LENGTH_ON,    /* vectors are divided by their length, where it is above 1e-12 (in f16 2^-14) */
   RUNG_UNIT_LENGTH_OFF
 } rung_unit_length;
 

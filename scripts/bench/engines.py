@@ -11,6 +11,7 @@ from bench.process import EngineError
 
 HERE = Path(__file__).resolve().parent
 CONTEXT = 2048  # positions, where an engine must be told
+POLICY = {"f32": "f32", "bf16": "mixed"}  # what rung calls a precision: OpenVINO's bf16 multiplies so and adds up in f32
 
 
 class Taken(NamedTuple):
@@ -64,14 +65,14 @@ class Rung:
         command = [self.folder / "encode", files.folder, "--threads", threads or workload.threads]
         command += ["--longest", workload.tokens] if workload.tokens else []
         command += ["--rows", rows] if rows else []
-        return command + (["--precision", workload.precision] if workload.precision != "f32" else [])
+        return command + (["--precision", POLICY[workload.precision]] if workload.precision != "f32" else [])
 
     def texts_command(self, workload, files, _batch):
         return self.encode_command(workload, files)
 
     def refuses(self, workload, files, line):
         """Why an encoder's precision is not there; "" where it is."""
-        command = [self.program, "embed", "-m", files.folder, "-f", line, "--precision", workload.precision, "-q"]
+        command = [self.program, "embed", "-m", files.folder, "-f", line, "--precision", POLICY[workload.precision], "-q"]
         return process.complaint(command)
 
     def embed_command(self, workload, files, lines, out, _batch):

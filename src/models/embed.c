@@ -53,7 +53,10 @@ rung_status rung_encoder_graph(const rung_model *m, const rung_compile_key *key,
   }
   if (key->unit_length == RUNG_UNIT_LENGTH_ON) {
     const rung_value length = rung_build_reduce(g, &rung_op_reduce_l2, y, (const int64_t[]){1}, 1, true);
-    const rung_value least = rung_build_scalar(g, RUNG_TYPE_F32, 1e-12);
+    /* f16 has no 1e-12: a length that is kept so is held against the smallest of its normal numbers. */
+    const rung_precision *kept = &m->options.precision;
+    const bool f16 = kept->reduction == RUNG_TYPE_F16 || kept->elementwise == RUNG_TYPE_F16;
+    const rung_value least = rung_build_scalar(g, RUNG_TYPE_F32, f16 ? 0x1p-14 : 1e-12);
     y = rung_build_div(g, y, rung_build_max(g, length, least));
   }
   rung_graph_output(g, "vectors", y);

@@ -38,7 +38,7 @@ typedef struct rung_pass_row {
 } rung_pass_row;
 
 /* Part of the keys of stored compiles: raise it with every change that makes another graph out of the same one. */
-enum { RUNG_PASSES_REVISION = 6 };
+enum { RUNG_PASSES_REVISION = 7 };
 
 /* All passes in order over a copy of `graph`; the verifier runs after each. The result is the caller's. */
 rung_status rung_pipeline_run(rung_pass_env *env, const rung_graph *graph, rung_graph **out_graph);

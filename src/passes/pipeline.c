@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "passes/pass.h"
+#include "passes/policy.h"
 
 static bool want_fold(const rung_compile_options *o) { return o->fold; }
 static bool want_merge(const rung_compile_options *o) { return o->merge; }
 static bool want_fuse(const rung_compile_options *o) { return o->fuse; }
 static bool want_affine(const rung_compile_options *o) { return o->fold && o->fuse; }
-static bool want_narrow(const rung_compile_options *o) { return o->precision == RUNG_PRECISION_BF16; }
+static bool want_narrow(const rung_compile_options *o) {
+  return o->precision.compute != RUNG_TYPE_F32 || rung_precision_stores(&o->precision);
+}
+static bool want_storage(const rung_compile_options *o) { return rung_precision_stores(&o->precision); }
 static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_QUANT_FAST; }
 
 /* PASS(function, name, when it is wanted: NULL for always). What a pass leaves over the next `dead` removes; weights
@@ -32,6 +36,7 @@ static bool want_fast(const rung_compile_options *o) { return o->quant == RUNG_Q
   PASS(forms, forms, NULL)                            \
   PASS(epilogues, epilogues, want_fuse)               \
   PASS(regions, regions, want_fuse)                   \
+  PASS(storage, storage, want_storage)                \
   PASS(legalise, legalise, NULL)                      \
   PASS(dead, dead_last, NULL)
 

@@ -3,7 +3,8 @@
  *
  * A value is made of weights if a pure op with fixed extents makes it from weights, constants and such values. The
  * largest such sub-graphs become forms whose body is the sub-graph. Views at their end stay outside: they cost nothing
- * in a run, and a form of them would hold the weight twice.
+ * in a run, and a form of them would hold the weight twice; so do casts back to f32 of what a precision policy keeps
+ * narrow.
  *
  * Factors of products are forms in any case where the target packs them: also a matrix [K, N] as ONNX has it, which
  * becomes the form [N, K] of its transpose, and the product one with transpose_b. */
@@ -12,6 +13,7 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 #include "passes/pass.h"
+#include "passes/policy.h"
 
 typedef struct deriver {
   rung_pass_env *env;
@@ -26,6 +28,14 @@ typedef struct deriver {
 
 static bool is_view(const rung_node *node) { return (node->op->flags & RUNG_OP_VIEW) && node->n_in; }
 
+/* What a precision policy reads as f32 of a weight that it keeps narrow. */
+static bool is_widening(const deriver *d, const rung_node *node) {
+  if (node->op != &rung_op_cast || !rung_precision_stores(&d->env->options->precision)) return false;
+  const rung_type in = rung_graph_value_type(d->rw.from, node->in[0])->type;
+  return (in == RUNG_TYPE_F16 || in == RUNG_TYPE_BF16) &&
+         rung_graph_value_type(d->rw.from, node->first_value)->type == RUNG_TYPE_F32;
+}
+
 static bool packs(const deriver *d, const rung_node *node, bool *out_turn) {
   return node->op == &rung_op_matmul && d->origin[node->in[1]] == RUNG_FROM_WEIGHTS &&
          rung_factor_packs(d->env, d->rw.from, node, out_turn);
@@ -33,7 +43,8 @@ static bool packs(const deriver *d, const rung_node *node, bool *out_turn) {
 
 static void want(deriver *d, uint32_t value) {
   const rung_graph *g = d->rw.from;
-  while (is_view(rung_graph_producer(g, value))) value = rung_graph_producer(g, value)->in[0];
+  const rung_node *node = rung_graph_producer(g, value);
+  for (; is_view(node) || is_widening(d, node); node = rung_graph_producer(g, value)) value = node->in[0];
   const rung_op *op = rung_graph_producer(g, value)->op;
   if (d->origin[value] == RUNG_FROM_WEIGHTS && op != &rung_op_weight) d->root[value] = true;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "passes/pass.h"
+#include "passes/policy.h"
 #include "runtime/runtime.h"
 
 rung_compile_options rung_compile_options_default(void) {
@@ -28,8 +29,11 @@ static rung_status create(rung_device *device, const rung_compile_options *o, ru
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: options.size is %zu, expected %zu", o->size, sizeof *o);
   if ((unsigned)o->quant > RUNG_QUANT_EXACT)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: no quant policy %d", (int)o->quant);
-  if ((unsigned)o->precision > RUNG_PRECISION_BF16)
-    return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: no precision policy %d", (int)o->precision);
+  const rung_type *const category[] = RUNG_PRECISION_TYPES(&o->precision);
+  for (size_t i = 0; i < RUNG_COUNT(category); i++)
+    if (!rung_precision_takes(*category[i]))
+      return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: precision.%s cannot be %s", rung_precision_category(i),
+                       rung_type_name(*category[i]));
   if (o->threads < 0) return rung_fail(error, RUNG_INVALID_ARGUMENT, "template: %d threads", o->threads);
   rung_host *host = device->host;
   rung_template *t = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *t, 0);

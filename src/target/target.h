@@ -123,7 +123,9 @@ typedef struct rung_target {
   bool (*multiplies_a8)(rung_type type);
   /* Fast policy: what meets a weight of f16 or bf16 is rounded to that type in front of the product. */
   bool narrows;
-  bool attends_bf16; /* attention_ragged of bf16 operands has a kernel that multiplies them as they are */
+  /* Has this op, which multiplies, kernels for factors of a narrow type that are as good as those for f32? NULL: all
+   * have. */
+  bool (*multiplies_narrow)(const struct rung_target *target, const rung_op *op, rung_type type);
   /* Keys and values: bytes of one layer's 64 positions, and row access in the canonical order. */
   size_t (*kv_block_bytes)(rung_type type, int32_t kv_heads, int32_t key_dim, int32_t value_dim);
   void (*kv_read_row)(const rung_kv_view *, int32_t slot, int64_t position, float *out);

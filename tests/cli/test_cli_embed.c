@@ -21,7 +21,8 @@ static bool open_npy(rung_host *host, const char *path, rung_npy *out) {
 static void test_ids(void) {
   rung_host *host = NULL;
   CHECK_OK(rung_host_create(NULL, NULL, &host));
-  static const char *const flags[] = {"", "--ubatch 140 -t 2", "--no-map -t 3", "--precision bf16"};
+  static const char *const flags[] = {"", "--ubatch 140 -t 2", "--no-map -t 3", "--precision mixed",
+                                      "--precision bf16"};
   for (size_t i = 0; i < RUNG_COUNT(flags); i++) {
     tool_result r = tool("embed -m " BERT " --ids " TINY "encoder.ids -o '%s' %s", tool_file("v.npy"), flags[i]);
     CHECK_EQ_I64(r.code, 0);
@@ -36,7 +37,7 @@ static void test_ids(void) {
         const double off = fabs((double)((const float *)got.data)[k] - ((const double *)want.data)[k]);
         worst = off <= worst ? worst : off;
       }
-      const bool narrow = strstr(flags[i], "bf16") != NULL;
+      const bool narrow = strstr(flags[i], "precision") != NULL;
       CHECK(worst <= (narrow ? 0.1 : 1e-5) && (worst > 1e-4) == narrow);
       rung_npy_close(&want);
     }

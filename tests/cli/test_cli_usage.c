@@ -60,6 +60,7 @@ static void test_values(void) {
   EXPECT(2, "--json takes no value", "generate -m x --json=yes");
   EXPECT(2, "-p: \"\" is no whole number", "bench -m x -p 1,,2");
   EXPECT(2, "-m FILE is missing", "generate -p x");
+  EXPECT(2, "bf16", "generate -m x --precision b16");
   EXPECT(2, "-o FILE.npy is missing", "logits -m x -p y");
   EXPECT(2, "a prompt is missing", "generate -m " LLAMA);
   EXPECT(2, "one prompt is needed", "logits -m " LLAMA " -p a -p b -o /dev/null");
@@ -68,7 +69,7 @@ static void test_values(void) {
 static void test_later(void) {
   static const char *const later[] = {"quantize", "convert"};
   for (size_t i = 0; i < RUNG_COUNT(later); i++) EXPECT(4, "is not supported yet", "%s -m x", later[i]);
-  static const char *const flags[] = {"--no-compile", "--precision f16", "--device cuda:0", "--device cuda:1"};
+  static const char *const flags[] = {"--no-compile", "--device cuda:0", "--device cuda:1"};
   for (size_t i = 0; i < RUNG_COUNT(flags); i++) EXPECT(4, "is not supported yet", "generate -m x %s", flags[i]);
 }
 

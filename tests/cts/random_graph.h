@@ -13,7 +13,9 @@
 #include "cts/world.h"
 
 enum { RG_VALUES = 96, RG_INPUTS = 8, RG_MOST_A = 40, RG_MOST_B = 9, RG_DIMS = 8 };
-static const double rg_step = 0x1p-19; /* what one step of f32 may add, relative to its magnitude: 16 roundings */
+static double rg_step = 0x1p-19; /* what one step of f32 may add, relative to its magnitude: 16 roundings */
+/* Under a precision policy: what keeping a value adds, relative to its magnitude, wherever that happens. 0: nothing. */
+static double rg_stored;
 
 typedef struct rg_choices {
   uint64_t random;
@@ -72,6 +74,7 @@ static inline bool rg_is_open(const rg_graph *r, rung_dim d) {
 
 static inline void rg_add(rg_graph *r, rung_value v, double magnitude, double error) {
   if (rung_graph_status(r->g) || r->values == RG_VALUES) return;
+  if (rg_stored > 0) error += rg_stored * (magnitude + error) + 0x1p-24; /* the last: below what f16 has */
   r->value[r->values++] = (rg_value){v, magnitude, error};
 }
 
@@ -99,7 +102,7 @@ static inline rg_value rg_input(rg_graph *r, int rank, const rung_dim *extent) {
   snprintf(name, sizeof name, "x%d", r->inputs);
   r->input[r->inputs].type = RUNG_TYPE_F32;
   r->inputs++;
-  return (rg_value){rung_graph_input(r->g, name, RUNG_TYPE_F32, rank, extent), 2, 0};
+  return (rg_value){rung_graph_input(r->g, name, RUNG_TYPE_F32, rank, extent), 2, 2 * rg_stored};
 }
 
 /* A constant of numbers in [-1, 1], of constant extents. */
@@ -224,7 +227,8 @@ static inline void rg_reduce(rg_graph *r) {
   const double n = (double)rg_most(r, rg_extent(r, x.v, (int)axis));
   if (n == 0) return;
   const bool keep = rg_below(r->c, 2);
-  switch (rg_below(r->c, 5)) {
+  /* Norms divide by what may be small: no narrow type has a bound behind that. */
+  switch (rg_below(r->c, rg_stored > 0 ? 3 : 5)) {
     case 0:
       rg_add(r, rung_mul(r->g, rung_reduce_sum(r->g, x.v, 1, &axis, keep), rg_number(r, 1 / 32.0)),
              n * x.magnitude / 32, n * (x.error + rg_step * x.magnitude) / 16);

@@ -14,6 +14,7 @@ enum { RG_BUFFER = 1 << 20 };
 typedef struct rg_run {
   rung_host *host;
   rung_device *ref, *cpu;
+  rung_precision precision; /* on `cpu`, whatever device that is */
   char why[600];
 } rg_run;
 
@@ -74,9 +75,10 @@ static inline rung_status rg_make(rung_template *t, const rung_binding *ceiling,
   return s ? rung_fail(error, s, "%s", rung_context_message(out->context)) : RUNG_OK;
 }
 
-static inline rung_status rg_compile(rung_device *device, const rung_graph *g, int threads, rung_error *error,
-                                     rg_program *out) {
+static inline rung_status rg_compile(rung_device *device, const rung_graph *g, const rung_precision *precision,
+                                     int threads, rung_error *error, rg_program *out) {
   rung_compile_options o = rung_compile_options_default();
+  o.precision = *precision;
   o.threads = threads;
   rung_template *t;
   RUNG_TRY(rung_template_create(device, g, &o, error, &t));
@@ -150,11 +152,13 @@ static inline bool rg_once(rg_run *run, rg_choices *c, int bindings) {
   if (rung_graph_create(run->host, &error, &g)) return false;
   rg_build(&r, g, c);
   rg_program ref = {0}, cpu = {0};
+  const rung_precision plain = rung_precision_f32();
   bool good = !rung_graph_status(g) || rg_say(run, "building", 0, 0, rung_graph_message(g));
   good = good && (!rung_graph_verify(g, &error) || rg_say(run, "verify", 0, 0, error.message));
-  good = good &&
-         (!rg_compile(run->ref, g, 1, &error, &ref) || rg_say(run, "compile for the reference", 0, 0, error.message));
-  good = good && (!rg_compile(run->cpu, g, 3, &error, &cpu) || rg_say(run, "compile for the cpu", 0, 0, error.message));
+  good = good && (!rg_compile(run->ref, g, &plain, 1, &error, &ref) ||
+                  rg_say(run, "compile for the reference", 0, 0, error.message));
+  good = good && (!rg_compile(run->cpu, g, &run->precision, 3, &error, &cpu) ||
+                  rg_say(run, "compile for the cpu", 0, 0, error.message));
   for (int i = 0; i < bindings && good; i++) {
     static const int64_t some[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, RG_MOST_A};
     const int64_t a = some[rg_below(c, 12)], b = 1 + rg_below(c, RG_MOST_B);

@@ -135,7 +135,7 @@ static void test_refusals(void) {
     CHECK_STATUS(rung_cache_get_or_compile(cache, 1, &b, &w.error, &p), RUNG_INVALID_ARGUMENT);
     CHECK(strstr(w.error.message, "quant policy") != NULL);
     exact.quant = RUNG_QUANT_FAST;
-    exact.precision = RUNG_PRECISION_BF16;
+    exact.precision = rung_precision_mixed(RUNG_TYPE_BF16);
     CHECK_STATUS(rung_cache_get_or_compile(cache, 1, &b, &w.error, &p), RUNG_INVALID_ARGUMENT);
     CHECK(strstr(w.error.message, "precision policy") != NULL);
     nested n = {.cache = cache};

@@ -84,6 +84,38 @@ static void test_symbols(void) {
 
 /* ---- steps on the host */
 
+/* Policies, each with how far it may move a number: that of test_precision_graphs. */
+static const struct {
+  const char *name;
+  double unit;
+} policies[] = {{"f32", 0}, {"mixed", 0x1p-8}, {"mixed-f16", 0x1p-11}, {"bf16", 0x1p-8}, {"f16", 0x1p-11}};
+
+static void test_random_policies(void) {
+  rg_run run = {0};
+  rung_error error = {RUNG_OK, ""};
+  CHECK_OK(rung_host_create(NULL, &error, &run.host));
+  CHECK_OK(rung_device_create(run.host, "ref", NULL, &error, &run.ref));
+  CHECK_OK(rung_device_create(run.host, "cuda", NULL, &error, &run.cpu));
+  const double step = rg_step;
+  for (size_t p = 1; p < RUNG_COUNT(policies) && run.cpu; p++) {
+    CHECK(rung_precision_find(policies[p].name, &run.precision));
+    rg_stored = 3 * policies[p].unit;
+    rg_step = step + 4 * policies[p].unit;
+    for (int i = 0; i < 6; i++) {
+      rg_choices c = {.random = 7001 + 100 * p + 2 * (uint64_t)i};
+      const bool good = rg_once(&run, &c, 2);
+      test_state.checks++;
+      if (!good) TEST_FAIL_("%s, random graph %d: %s", policies[p].name, i, run.why);
+    }
+  }
+  rg_stored = 0;
+  rg_step = step;
+  rung_device_release(run.cpu);
+  rung_device_release(run.ref);
+  rung_host_release(run.host);
+  fake_check("random graphs under policies");
+}
+
 static void test_random_graphs(void) {
   rung_host *host = NULL;
   rung_device *reference = NULL, *device = NULL;
@@ -225,12 +257,49 @@ static void test_models(void) {
   check_family("llama", 6);
 }
 
+/* Steps that the host takes in a run of two rows. */
+static int64_t host_steps(const char *path, const char *policy) {
+  tiny t = {0};
+  const rung_source source = rung_source_path(path);
+  rung_model_options mo = rung_model_options_default();
+  rung_generate_options go = rung_generate_options_default();
+  CHECK(rung_precision_find(policy, &mo.precision));
+  go.chunk = go.logits = 2;
+  rung_status s = rung_host_create(NULL, &t.error, &t.host);
+  if (!s) s = rung_device_create(t.host, "cuda", NULL, &t.error, &t.device);
+  if (!s) s = rung_model_open(t.device, &source, &mo, &t.error, &t.model);
+  if (!s) s = rung_generator_create(t.model, &go, &t.error, &t.generator);
+  test_state.checks++;
+  if (s) TEST_FAIL_("%s, %s: %s", path, policy, t.error.message);
+  const float *got = NULL;
+  const int32_t ids[] = {1, 2}, wanted[] = {0, 1};
+  if (!s) CHECK_OK(rung_generator_run(t.generator, &(rung_rows){0, 2}, 1, ids, wanted, 2, &got));
+  rung_device_counters c = {0};
+  if (t.device) rung_device_get_counters(t.device, &c);
+  CHECK(c.launches > 0);
+  close_tiny(&t);
+  return (int64_t)c.host_steps;
+}
+
+/* No policy leaves steps to the host that f32 does not. */
+static void test_policies(void) {
+  static const char *const paths[] = {RUNG_SOURCE_DIR "/tests/models/tiny/llama-f32",
+                                      RUNG_SOURCE_DIR "/tests/models/tiny/gemma3-bf16"};
+  for (size_t i = 0; i < RUNG_COUNT(paths); i++) {
+    const int64_t plain = host_steps(paths[i], "f32");
+    for (size_t p = 1; p < RUNG_COUNT(policies); p++) CHECK_EQ_I64(host_steps(paths[i], policies[p].name), plain);
+  }
+  fake_check("policies");
+}
+
 int main(void) {
   if (!fake_begin()) return TEST_END();
   RUN(test_symbols);
   RUN(test_missing);
+  RUN(test_policies);
   setenv("RUNG_CUDA_KERNELS", "0", 1);
   RUN(test_random_graphs);
+  RUN(test_random_policies);
   RUN(test_models);
   return TEST_END();
 }

@@ -3,6 +3,7 @@
  *
  *   # what the case is about
  *   # pass: fold common          the passes to run, one after another; "all" for the whole pipeline
+ *   # precision: bf16            optional: the policy by name, or the types of its five categories
  *   <graph>
  *   ----
  *   <what comes out>
@@ -22,10 +23,30 @@ enum { MOST = 1 << 16 };
 typedef struct golden {
   char path[512], text[MOST];
   char passes[256];
+  rung_precision precision;
   const char *graph; /* in text */
   size_t graph_bytes;
   const char *expected; /* behind the first separator, NULL: none yet */
 } golden;
+
+static bool read_policy(golden *g) {
+  static const char line[] = "# precision: ";
+  const char *policy = strstr(g->text, line);
+  char text[64], *name = text, *next;
+  g->precision = rung_precision_f32();
+  if (!policy || policy > g->graph) return true;
+  policy += strlen(line);
+  snprintf(text, sizeof text, "%.*s", (int)strcspn(policy, "\n"), policy);
+  if (!strchr(text, ' ')) return rung_precision_find(text, &g->precision);
+  rung_type *const category[] = {&g->precision.compute, &g->precision.reduction, &g->precision.elementwise,
+                                 &g->precision.movement, &g->precision.boundary};
+  for (size_t i = 0; i < RUNG_COUNT(category); i++, name = next) {
+    next = name + strcspn(name, " ");
+    if (*next) *next++ = 0;
+    if (!rung_type_find(name, category[i])) return false;
+  }
+  return true;
+}
 
 static bool read_golden(golden *g) {
   FILE *f = fopen(g->path, "rb");
@@ -36,6 +57,7 @@ static bool read_golden(golden *g) {
   const char *passes = strstr(g->text, "# pass: ");
   g->graph = strstr(g->text, "rung 1\n");
   if (!passes || !g->graph || n == MOST - 1) return false;
+  if (!read_policy(g)) return false;
   snprintf(g->passes, sizeof g->passes, "%.*s", (int)strcspn(passes + 8, "\n"), passes + 8);
   const char *end = strstr(g->graph, "\n----");
   g->graph_bytes = end ? (size_t)(end + 1 - g->graph) : strlen(g->graph);
@@ -63,7 +85,8 @@ static void compute(rung_host *host, const golden *g, rung_text *out) {
   rung_text report;
   rung_text_init(&report, host);
   const rung_target target = toy_target();
-  const rung_compile_options options = rung_compile_options_default();
+  rung_compile_options options = rung_compile_options_default();
+  options.precision = g->precision;
   rung_pass_env env = {.host = host, .target = &target, .options = &options, .error = &error, .report = &report};
   rung_status status = rung_graph_parse(host, g->graph, g->graph_bytes, &error, &graph);
   if (!status) status = run_passes(&env, g->passes, &graph);

@@ -44,8 +44,8 @@ static inline bool toy_fits_plain(const rung_match *match, char *why) {
 }
 
 static inline bool toy_fits_region(const rung_match *match, char *why) {
-  static const rung_op *const local[] = {&rung_op_add,      &rung_op_mul,  &rung_op_silu,
-                                         &rung_op_rms_norm, &rung_op_gelu, &rung_op_quantize_rows};
+  static const rung_op *const local[] = {&rung_op_add,  &rung_op_mul,           &rung_op_silu, &rung_op_rms_norm,
+                                         &rung_op_gelu, &rung_op_quantize_rows, &rung_op_cast};
   const rung_graph *body = match->node->body[0];
   for (uint32_t i = body->inputs; i < body->nodes; i++)
     if (!toy_is(body->node[i].op, local, RUNG_COUNT(local))) return toy_refuse(why, "computes no such op in a region");
@@ -54,7 +54,8 @@ static inline bool toy_fits_region(const rung_match *match, char *why) {
 
 static inline bool toy_fits_epilogue(const rung_match *match, char *why) {
   static const rung_op *const local[] = {&rung_op_add,           &rung_op_mul,    &rung_op_silu,
-                                         &rung_op_quantize_rows, &rung_op_matmul, &rung_op_grouped_matmul};
+                                         &rung_op_quantize_rows, &rung_op_matmul, &rung_op_grouped_matmul,
+                                         &rung_op_cast};
   const rung_graph *body = match->node->body[0];
   for (uint32_t i = body->inputs; i < body->nodes; i++) {
     const rung_node *node = &body->node[i];

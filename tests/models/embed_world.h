@@ -61,7 +61,7 @@ static inline rung_status world_open_as(world *w, const char *device, int thread
   return rung_model_open(w->device, &source, &model, &w->error, &w->model);
 }
 static inline rung_status world_open(world *w, const char *device, int threads, const char *path) {
-  return world_open_as(w, device, threads, path, RUNG_PRECISION_F32);
+  return world_open_as(w, device, threads, path, rung_precision_f32());
 }
 static inline void world_close(world *w) {
   rung_model_release(w->model);

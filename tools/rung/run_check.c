@@ -53,7 +53,7 @@ static double bound(const cli_session *s, rung_type type) {
     case RUNG_TYPE_BF16:
       return 2e-2;
     case RUNG_TYPE_F32:
-      return s->options->precision == CLI_PRECISION_BF16 || (s->options->weights && s->options->quant == CLI_QUANT_FAST)
+      return s->options->precision != CLI_PRECISION_F32 || (s->options->weights && s->options->quant == CLI_QUANT_FAST)
                  ? 1e-2
                  : 1e-4;
     default:

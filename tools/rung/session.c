@@ -205,7 +205,9 @@ rung_source cli_source(const cli_session *s) {
 rung_compile_options cli_compile_options(const cli_options *options) {
   rung_compile_options o = rung_compile_options_default();
   o.quant = options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
-  o.precision = options->precision == CLI_PRECISION_BF16 ? RUNG_PRECISION_BF16 : RUNG_PRECISION_F32;
+  static const rung_type narrow[] = {RUNG_TYPE_F32, RUNG_TYPE_F16, RUNG_TYPE_BF16, RUNG_TYPE_BF16, RUNG_TYPE_F16};
+  o.precision = options->precision < CLI_PRECISION_MIXED ? rung_precision_all(narrow[options->precision])
+                                                         : rung_precision_mixed(narrow[options->precision]);
   o.deterministic = options->deterministic;
   return o;
 }

@@ -226,7 +226,7 @@ const cli_flag cli_flags[] = {
 
     {OPENS | ENVIRONMENT, 0, "--threads", "-t", CLI_COUNT, "N", PLACE(threads), .lo = 1, .hi = 1024, .doc = "most threads; default: what this process may use well"},
     {OPENS, 0, "--device", NULL, CLI_CHOICE, "cpu|ref|cuda", "cuda:0|cuda:1", PLACE(device), .standard = "cpu", .doc = "what runs the model; ref is the slow reference"},
-    {OPENS, 0, "--precision", NULL, CLI_CHOICE, "f32|bf16", "f16|mixed", PLACE(precision), .standard = "f32", .doc = "of what products with float weights and attention multiply; sums stay f32"},
+    {OPENS, 0, "--precision", NULL, CLI_CHOICE, "f32|f16|bf16|mixed|mixed-f16", NULL, PLACE(precision), .standard = "f32", .doc = "f16, bf16: of all that lies in memory but inputs and outputs; mixed: of what is multiplied alone, in bf16; sums stay f32"},
     {OPENS, 0, "--quant", NULL, CLI_CHOICE, "fast|exact", PLACE(quant), .standard = "fast", .doc = "meet quantised weights with 8-bit activations, or with f32"},
     {OPENS, 0, "--deterministic", NULL, CLI_SWITCH, .value = NULL, PLACE(deterministic), .doc = "a row's bits do not depend on what comes beside it (docs/cuda.md); the cpu is always so"},
     {OPENS, 0, "--no-map", NULL, CLI_SWITCH, .value = NULL, PLACE(no_map), .doc = "read the file into memory instead of mapping it"},

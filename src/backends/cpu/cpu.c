@@ -62,6 +62,12 @@ static rung_status make_plain_rows(cpu *self, rung_error *error) {
 
 static bool multiplies_a8(rung_type type) { return rung_type_is_block(type) && rung_cpu_layout_of(type) != NULL; }
 
+/* Convolutions, recurrences and dense attention would widen what they multiply, in each run. */
+static bool multiplies_narrow(const rung_target *target, const rung_op *op, rung_type type) {
+  if (op == &rung_op_attention_ragged) return type == RUNG_TYPE_BF16 && (target->isa & RUNG_ISA_AVX512);
+  return op == &rung_op_matmul || op == &rung_op_grouped_matmul || op == &rung_op_expert_matmul;
+}
+
 static rung_status list_kernels(cpu *self, rung_error *error) {
   const uint32_t isa = self->target.isa;
   const rung_cpu_table *table;
@@ -103,7 +109,7 @@ static rung_status cpu_open(rung_host *host, rung_error *error, void **out_self)
                                .isa = isa,
                                .layout_of = rung_cpu_layout_of,
                                .multiplies_a8 = multiplies_a8,
-                               .attends_bf16 = (isa & RUNG_ISA_AVX512) != 0,
+                               .multiplies_narrow = multiplies_narrow,
                                .kv_block_bytes = rung_cpu_kv_block_bytes,
                                .kv_read_row = rung_cpu_kv_read_row,
                                .kv_write_row = rung_cpu_kv_write_row,

@@ -16,6 +16,8 @@ rung_status rung_aot_key(const rung_device *device, const rung_graph *graph, con
                          rung_error *error, rung_hash *out_key);
 /* What of a device decides how a graph is optimised: its kernel rows and layouts. The same entry may be there for
  * several of them. */
+/* Five bytes, in keys and manifests. */
+void rung_aot_put_precision(rung_text *out, const rung_precision *precision);
 rung_status rung_aot_tag(const rung_device *device, rung_error *error, uint64_t *out_tag);
 
 /* The identity of a view's weight (aot_forms.c). */

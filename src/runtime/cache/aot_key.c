@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Keys of stored compiles. The portable key says what was compiled; the tag says what of the device had a say in it. */
 #include "passes/pass.h"
+#include "passes/policy.h"
 #include "runtime/cache/aot.h"
+
+void rung_aot_put_precision(rung_text *out, const rung_precision *precision) {
+  const rung_type *const category[] = RUNG_PRECISION_TYPES(precision);
+  for (size_t i = 0; i < RUNG_COUNT(category); i++) rung_put(out, (uint64_t)*category[i], 1);
+}
 
 /* Field by field: the struct's layout is not part of the key, nor is the number of threads, which only planning asks.
  */
 static void put_options(rung_text *out, const rung_compile_options *o) {
   rung_put(out, (uint64_t)o->quant, 1);
-  rung_put(out, (uint64_t)o->precision, 1);
+  rung_aot_put_precision(out, &o->precision);
   rung_put(out, o->fold, 1);
   rung_put(out, o->fuse, 1);
   rung_put(out, o->merge, 1);

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "ops/op_table.h"
+#include "passes/policy.h"
 #include "runtime/cache/aot.h"
 
-enum { MANIFEST_VERSION = 3, MOST_TEXT = 1 << 16 };
+enum { MANIFEST_VERSION = 4, MOST_TEXT = 1 << 16 };
 
 /* ---- writing */
 
@@ -108,7 +109,7 @@ rung_status rung_manifest_write(const rung_template *t, const rung_program *prog
   rung_put_string(out, t->device->target->name);
   rung_put(out, tag, 8);
   rung_put(out, (uint64_t)t->options.quant, 1);
-  rung_put(out, (uint64_t)t->options.precision, 1);
+  rung_aot_put_precision(out, &t->options.precision);
   rung_put(out, t->options.fold, 1);
   rung_put(out, t->options.fuse, 1);
   rung_put(out, t->options.merge, 1);
@@ -181,14 +182,16 @@ static rung_status get_tensors(reader *r, int kind) {
 static rung_status get_options(reader *r) {
   rung_compile_options *o = &r->m->options;
   *o = rung_compile_options_default();
-  const uint64_t quant = rung_get(&r->in, 1), precision = rung_get(&r->in, 1);
+  const uint64_t quant = rung_get(&r->in, 1);
+  rung_type *const category[] = RUNG_PRECISION_TYPES(&o->precision);
+  for (size_t i = 0; i < RUNG_COUNT(category); i++) *category[i] = (rung_type)rung_get(&r->in, 1);
   o->fold = rung_get(&r->in, 1) != 0;
   o->fuse = rung_get(&r->in, 1) != 0;
   o->merge = rung_get(&r->in, 1) != 0;
   o->deterministic = rung_get(&r->in, 1) != 0;
-  if (r->in.failed || quant > RUNG_QUANT_EXACT || precision > RUNG_PRECISION_BF16) return damaged(r, "no such policy");
+  if (r->in.failed || quant > RUNG_QUANT_EXACT || !rung_precision_valid(&o->precision))
+    return damaged(r, "no such policy");
   o->quant = (rung_quant)quant;
-  o->precision = (rung_precision)precision;
   return RUNG_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "ir/graph.h"
+#include "passes/policy.h"
 #include "runtime/cache/entries.h"
 
 rung_build rung_build_default(void) { return (rung_build){.size = sizeof(rung_build)}; }
@@ -19,13 +20,13 @@ rung_status rung_source_check(const rung_build *build, const rung_compile_option
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "cache: build.compile.size is %zu, expected %zu", o->size,
                      sizeof *o);
   const rung_compile_options *its = build->template_ ? &build->template_->options : o ? o : options;
-  if (its->quant != options->quant || its->precision != options->precision ||
+  if (its->quant != options->quant || !rung_precision_same(&its->precision, &options->precision) ||
       its->deterministic != options->deterministic)
     return rung_fail(error, RUNG_INVALID_ARGUMENT,
                      "cache: a build has another %s policy than the cache, which has one for all",
-                     its->quant != options->quant           ? "quant"
-                     : its->precision != options->precision ? "precision"
-                                                            : "deterministic");
+                     its->quant != options->quant                                 ? "quant"
+                     : !rung_precision_same(&its->precision, &options->precision) ? "precision"
+                                                                                  : "deterministic");
   return RUNG_OK;
 }
 
