@@ -160,6 +160,17 @@ static void test_rows(void) {
   compile_row(RUNG_TYPE_BF16, 0, false);
 }
 
+/* Products with experts: `text` in front of the unit, as experts.c puts it. */
+static void compile_experts(const rung_text *product, const char *name, const char *text, const char *unit) {
+  rung_text front;
+  rung_text_init(&front, host);
+  rung_text_puts(&front, "#define EXPERTS 1\n");
+  rung_text_add(&front, product->data, product->length);
+  rung_text_puts(&front, rung_cuda_unit_text(text));
+  compile(90, name, &front, unit);
+  rung_text_finish(&front);
+}
+
 static void test_weights(void) {
   for (size_t i = 0; i < rung_type_count(); i++) {
     const rung_type type = rung_type_at(i);
@@ -174,9 +185,13 @@ static void test_weights(void) {
         rung_cuda_put_weights(type, layout, &front);
         compile(90, rung_type_name(type), &front, "matmul");
         compile(90, rung_type_name(type), &front, "gemm");
+        if (layout || !block || type == RUNG_TYPE_Q6_K) { /* all that products with experts have of their own */
+          compile_experts(&front, rung_type_name(type), "matmul", "experts");
+          compile_experts(&front, rung_type_name(type), "experts_order", "gemm");
+        }
         if (a8 && layout) compile(80, rung_type_name(type), &front, "tiles");
         if (a8 && layout) compile(90, rung_type_name(type), &front, "tiles");
-        if (block) compile(90, rung_type_name(type), &front, "rows");
+        if (block && !a8) compile(90, rung_type_name(type), &front, "rows");
         if (block && a8) compile(90, rung_type_name(type), &front, "widen");
         rung_text_finish(&front);
       }

@@ -57,32 +57,25 @@ static bool fits_weight(const rung_match *match, char *why) {
   return true;
 }
 
-typedef struct product_own {
-  int rows_a_warp;
-  bool tiles, split, exact;
-} product_own;
+rung_cuda_way_of rung_cuda_put_product(int x, int w, uint16_t layout, rung_text *front) {
+  const bool a8 = x == RUNG_TYPE_A8, narrow = w == RUNG_TYPE_F16 || w == RUNG_TYPE_BF16;
+  const rung_cuda_way_of way = {.rows_a_warp = a8 && (layout || w != RUNG_TYPE_Q8_0) ? 2 : 1,
+                                .tiles = a8 && layout == RUNG_CUDA_TILES,
+                                .split = !a8 && narrow,
+                                .exact = !a8 && !narrow};
+  rung_text_printf(front, "#define X_TYPE %d\n#define ROWS_A_WARP %d\n#define SPLIT %d\n", a8 ? A8_CODE : x,
+                   way.rows_a_warp, way.split);
+  rung_cuda_put_weights(w, layout, front);
+  return way;
+}
 
-static rung_status prepare_product(const rung_cuda_prepare *in, rung_text *front, bool few) {
+static rung_status prepare_product(const rung_cuda_prepare *in, rung_text *front) {
   const rung_ref *a = &in->plan->ref[in->step->in], *b = a + 1;
-  product_own *own = rung_arena_alloc(in->arena, sizeof *own);
+  rung_cuda_way_of *own = rung_arena_alloc(in->arena, sizeof *own);
   if (!own) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
-  const bool a8 = a->type == RUNG_TYPE_A8, narrow = b->type == RUNG_TYPE_F16 || b->type == RUNG_TYPE_BF16;
-  *own = (product_own){.rows_a_warp = a8 && (b->layout || b->type != RUNG_TYPE_Q8_0) ? 2 : 1,
-                       .tiles = a8 && b->layout == RUNG_CUDA_TILES,
-                       .split = !a8 && narrow,
-                       .exact = !a8 && !narrow};
-  rung_text_printf(front, "#define X_TYPE %d\n#define ROWS_A_WARP %d\n#define SPLIT %d\n", a8 ? A8_CODE : a->type,
-                   own->rows_a_warp, own->split);
-  rung_cuda_put_weights(b->type, b->layout, front);
+  *own = rung_cuda_put_product(a->type, b->type, b->layout, front);
   in->prepared->own = own;
-  (void)few;
   return RUNG_OK;
-}
-static rung_status prepare_few(const rung_cuda_prepare *in, rung_text *front) {
-  return prepare_product(in, front, true);
-}
-static rung_status prepare_many(const rung_cuda_prepare *in, rung_text *front) {
-  return prepare_product(in, front, false);
 }
 
 /* As kernels have it. */
@@ -114,7 +107,7 @@ static rung_status product_params(const rung_cuda_step *step, matmul_params *out
 }
 
 static rung_status launch_few(const rung_cuda_step *step) {
-  const product_own *own = step->args->prepared;
+  const rung_cuda_way_of *own = step->args->prepared;
   matmul_params p;
   RUNG_TRY(product_params(step, &p));
   const int64_t batches = p.m == 1 ? 1 : (p.m + 3) / 4;
@@ -124,7 +117,7 @@ static rung_status launch_few(const rung_cuda_step *step) {
 }
 
 static rung_status launch_many(const rung_cuda_step *step) {
-  const product_own *own = step->args->prepared;
+  const rung_cuda_way_of *own = step->args->prepared;
   matmul_params p;
   RUNG_TRY(product_params(step, &p));
   if (own->exact) return rung_cuda_emit(step, 1, (p.n + 63) / 64, (p.m + 63) / 64, 1, 256, 0, &p, sizeof p);
@@ -137,11 +130,11 @@ enum { EIGHT = 8, WIDE = 4, TILES_FEW = 32, TILES_BLOCK = 64 };
 
 static rung_status prepare_all(const rung_cuda_prepare *in, rung_text *front) {
   rung_text_puts(front, "#define EIGHT 1\n");
-  return prepare_few(in, front);
+  return prepare_product(in, front);
 }
 
 static rung_status launch_all(const rung_cuda_step *step) {
-  const product_own *own = step->args->prepared;
+  const rung_cuda_way_of *own = step->args->prepared;
   matmul_params p;
   RUNG_TRY(product_params(step, &p));
   const rung_operand *x = &step->args->in[0], *w = &step->args->in[1];
@@ -373,17 +366,17 @@ static const rung_cuda_kernel rows[] = {
      .unit = "product",
      .function = {"product_f32", "product_f64", NULL},
      .launch = launch_any},
-    WEIGHT(RUNG_CUDA_FAST, "gemm_weights", matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many, launch_many,
+    WEIGHT(RUNG_CUDA_FAST, "gemm_weights", matmul, "gemm", 0, 0, fits_weight, NULL, prepare_product, launch_many,
            "gemm_f16", "gemm_f32"),
     WEIGHT(RUNG_CUDA_FAST, "library_weights", matmul, "widen", MANY_ROWS, 0, fits_library, library_scratch,
            prepare_library, launch_library, "widen_x", "widen_w"),
-    WEIGHT(RUNG_CUDA_FAST, "gemv_weights", matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few, launch_few,
+    WEIGHT(RUNG_CUDA_FAST, "gemv_weights", matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_product, launch_few,
            "gemv_1", "gemv_4", "gemv_tile_1", "gemv_tile_4"),
-    WEIGHT(RUNG_CUDA_FAST, "gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many,
+    WEIGHT(RUNG_CUDA_FAST, "gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, fits_weight, NULL, prepare_product,
            launch_many, "gemm_f16", "gemm_f32"),
     WEIGHT(RUNG_CUDA_FAST, "library_weights_grouped", grouped_matmul, "widen", MANY_ROWS, 0, fits_library,
            library_scratch, prepare_library, launch_library, "widen_x", "widen_w"),
-    WEIGHT(RUNG_CUDA_FAST, "gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few,
+    WEIGHT(RUNG_CUDA_FAST, "gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_product,
            launch_few, "gemv_1", "gemv_4", "gemv_tile_1", "gemv_tile_4"),
     WEIGHT(RUNG_CUDA_DETERMINISTIC, "gemv_weights_all", matmul, "matmul", 0, 0, fits_weight, NULL, prepare_all,
            launch_all, "gemv_1", "gemv_8"),
