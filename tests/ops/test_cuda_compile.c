@@ -52,6 +52,7 @@ static void test_units(void) {
     compile_with(chip, "sample", "");
     compile_with(chip, "random", "");
     compile_with(chip, "whole", "");
+    compile_with(chip, "pool_ragged", "");
     compile_with(chip, "kv", "");
     compile_with(chip, "kv",
                  "#define DIMS 4\n#define HALF 1\n#define MAGNITUDE 1.0f\n__constant__ double turns[2] = {1, 2};\n");
@@ -73,6 +74,17 @@ static const char numbers[] =
     "typedef f16 q_number;\ntypedef float k_number;\ntypedef bf16 v_number;\n"
     "typedef float y_number;\ntypedef int slot_number;\ntypedef long long past_number;\n"
     "typedef float factor_number;\n#define FACTORS 1\n#define CAPPED 1\n";
+
+/* Of tensors and ragged rows: all types, and for f32 both widths of values and both profiles. */
+static void test_plain_attention(void) {
+  for (int type = 0; type < 4; type++)
+    for (int way = 0; way < 8; way += type ? 3 : 1) {
+      char front[120];
+      snprintf(front, sizeof front, "#define TYPE %d\n#define VALUES %d\n#define RAGGED %d\n#define APART %d\n", type,
+               way & 1 ? 128 : 64, way >> 1 & 1, way >> 2);
+      compile_with(way & 1 ? 80 : 90, "attention", front);
+    }
+}
 
 /* The kernel for any number of rows stands behind that for one. */
 static void compile_any(const char *front) {
@@ -279,6 +291,7 @@ int main(void) {
     return 77;
   }
   RUN(test_units);
+  RUN(test_plain_attention);
   RUN(test_attention);
   RUN(test_candidates);
   RUN(test_rows);

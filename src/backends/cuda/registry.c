@@ -3,9 +3,9 @@
  * and are listed by the device itself (cuda.c). */
 #include "backends/cuda/families.h"
 
-static const rung_cuda_family *const families[] = {&rung_cuda_family_move,   &rung_cuda_family_reduce,
-                                                   &rung_cuda_family_kv,     &rung_cuda_family_sample,
-                                                   &rung_cuda_family_matmul, &rung_cuda_family_experts};
+static const rung_cuda_family *const families[] = {
+    &rung_cuda_family_move,   &rung_cuda_family_reduce,  &rung_cuda_family_kv,       &rung_cuda_family_sample,
+    &rung_cuda_family_matmul, &rung_cuda_family_experts, &rung_cuda_family_attention};
 
 const rung_cuda_family *rung_cuda_family_at(size_t index) {
   return index < RUNG_COUNT(families) ? families[index] : NULL;
