@@ -8,7 +8,7 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { WHY_BYTES = 120, FEW = 9, A8_CODE = RUNG_TYPE_A8 };
+enum { WHY_BYTES = 120, FEW = 9, A8_CODE = RUNG_TYPE_A8, MOST_DEEP = 32768, BYTES_TILE = 64 };
 
 static const uint8_t block_types[] = {RUNG_TYPE_Q4_0, RUNG_TYPE_Q4_1, RUNG_TYPE_Q5_0,   RUNG_TYPE_Q5_1,
                                       RUNG_TYPE_Q8_0, RUNG_TYPE_Q2_K, RUNG_TYPE_Q3_K,   RUNG_TYPE_Q4_K,
@@ -259,10 +259,8 @@ static bool fits_any(const rung_match *match, char *why) {
   return match->out[0].type <= RUNG_TYPE_F64 || refuse(why, "the result is not of plain floats");
 }
 
-static rung_status launch_any(const rung_cuda_step *step) {
-  const rung_args *args = step->args;
+static any_params any_of(const rung_args *args, bool turned) {
   const rung_operand *a = &args->in[0], *b = &args->in[1], *y = &args->out[0];
-  const bool turned = ((const rung_matmul_attrs *)args->attrs)->transpose_b;
   const int bn = b->rank - (turned ? 2 : 1), bk = b->rank - (turned ? 1 : 2);
   any_params p = {.a = (uint64_t)(uintptr_t)a->base,
                   .b = (uint64_t)(uintptr_t)b->base,
@@ -289,9 +287,73 @@ static rung_status launch_any(const rung_cuda_step *step) {
     p.b_lead[d] = of_b < 0 || b->extent[of_b] == 1 ? 0 : b->stride[of_b];
     p.y_lead[d] = y->stride[d];
   }
-  const bool wide = a->type == RUNG_TYPE_F64 || b->type == RUNG_TYPE_F64 || y->type == RUNG_TYPE_F64;
-  return rung_cuda_emit(step, wide ? 1 : 0, (p.n + 15) / 16, (p.m + 15) / 16, p.batches < 32768 ? p.batches : 32768,
+  return p;
+}
+
+static rung_status launch_any(const rung_cuda_step *step) {
+  const rung_args *args = step->args;
+  const any_params p = any_of(args, ((const rung_matmul_attrs *)args->attrs)->transpose_b);
+  const bool wide = p.a_type == RUNG_TYPE_F64 || p.b_type == RUNG_TYPE_F64 || p.y_type == RUNG_TYPE_F64;
+  return rung_cuda_emit(step, wide ? 1 : 0, (p.n + 15) / 16, (p.m + 15) / 16, rung_cuda_blocks(p.batches, 1, MOST_DEEP),
                         256, 0, &p, sizeof p);
+}
+
+/* ---- integers */
+
+static bool is_byte(int type) { return type == RUNG_TYPE_I8 || type == RUNG_TYPE_U8; }
+static bool is_whole(int type) { return type > RUNG_TYPE_F64 && type < RUNG_TYPE_BOOL; }
+
+static bool fits_whole(const rung_match *match, char *why) {
+  if (match->in[0]->layout || match->in[1]->layout) return refuse(why, "an operand is packed");
+  return (is_whole(match->in[0]->type) && is_whole(match->in[1]->type) && is_whole(match->out[0].type)) ||
+         refuse(why, "not of integers");
+}
+
+/* 32 bits of a sum tell all that the result keeps. */
+static bool fits_bytes(const rung_match *match, char *why) {
+  if (!fits_whole(match, why)) return false;
+  return (is_byte(match->in[0]->type) && is_byte(match->in[1]->type) &&
+          rung_type_get(match->out[0].type)->bytes <= 4) ||
+         refuse(why, "not of bytes, or the result is wider than 32 bits");
+}
+
+static rung_status launch_whole(const rung_cuda_step *step) {
+  const any_params p = any_of(step->args, ((const rung_matmul_attrs *)step->args->attrs)->transpose_b);
+  return rung_cuda_emit(step, 0, (p.n + 15) / 16, (p.m + 15) / 16, rung_cuda_blocks(p.batches, 1, MOST_DEEP), 256, 0,
+                        &p, sizeof p);
+}
+
+typedef struct bytes_params {
+  any_params of;
+  uint64_t a_zero, b_zero;
+  int64_t a_step, b_step;
+} bytes_params;
+
+static rung_status emit_bytes(const rung_cuda_step *step, const bytes_params *p) {
+  const int64_t x = (p->of.n + BYTES_TILE - 1) / BYTES_TILE, y = (p->of.m + BYTES_TILE - 1) / BYTES_TILE;
+  return rung_cuda_emit(step, 0, x, y, rung_cuda_blocks(p->of.batches, 1, MOST_DEEP), 256, 0, p, sizeof *p);
+}
+
+static rung_status launch_bytes(const rung_cuda_step *step) {
+  const bytes_params p = {.of = any_of(step->args, ((const rung_matmul_attrs *)step->args->attrs)->transpose_b)};
+  return emit_bytes(step, &p);
+}
+
+/* One zero point for all rows or columns has no stride. */
+static int64_t zero_step(const rung_operand *zero) { return zero->rank && zero->extent[0] != 1 ? zero->stride[0] : 0; }
+
+static rung_status launch_integer(const rung_cuda_step *step) {
+  const rung_args *args = step->args;
+  bytes_params p = {.of = any_of(args, false)};
+  if (args->n_in > 2) {
+    p.a_zero = (uint64_t)(uintptr_t)args->in[2].base;
+    p.a_step = zero_step(&args->in[2]);
+  }
+  if (args->n_in > 3) {
+    p.b_zero = (uint64_t)(uintptr_t)args->in[3].base;
+    p.b_step = zero_step(&args->in[3]);
+  }
+  return emit_bytes(step, &p);
 }
 
 /* ---- rows of weights by index */
@@ -352,20 +414,17 @@ static rung_status launch_rows(const rung_cuda_step *step) {
     .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_   \
   }
 
+#define PLAIN(name_, op_, fits_, launch_, ...)                                                                    \
+  {                                                                                                               \
+    .row = {RUNG_CUDA_ANY_ROW(name_, op_, RUNG_STRIDES_ANY, RUNG_STRIDES_ANY), .fits = fits_}, .unit = "product", \
+    .function = {__VA_ARGS__, NULL}, .launch = launch_                                                            \
+  }
+
 static const rung_cuda_kernel rows[] = {
-    {.row = {.name = "product_any",
-             .op = &rung_op_matmul,
-             .in_type = {RUNG_ANY_TYPE},
-             .n_in_type = 1,
-             .out_type = {RUNG_ANY_TYPE},
-             .n_out_type = 1,
-             .in_strides = RUNG_STRIDES_ANY,
-             .out_strides = RUNG_STRIDES_ANY,
-             .guard_role = -1,
-             .fits = fits_any},
-     .unit = "product",
-     .function = {"product_f32", "product_f64", NULL},
-     .launch = launch_any},
+    PLAIN("product_any", matmul, fits_any, launch_any, "product_f32", "product_f64"),
+    PLAIN("product_whole", matmul, fits_whole, launch_whole, "product_whole"),
+    PLAIN("product_bytes", matmul, fits_bytes, launch_bytes, "product_bytes"),
+    PLAIN("product_levels", matmul_integer, fits_bytes, launch_integer, "product_bytes"),
     WEIGHT(RUNG_CUDA_FAST, "gemm_weights", matmul, "gemm", 0, 0, fits_weight, NULL, prepare_product, launch_many,
            "gemm_f16", "gemm_f32"),
     WEIGHT(RUNG_CUDA_FAST, "library_weights", matmul, "widen", MANY_ROWS, 0, fits_library, library_scratch,
