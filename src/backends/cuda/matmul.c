@@ -3,6 +3,7 @@
 #include "backends/cuda/matmul.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/cuda/families.h"
 #include "ops/attrs.h"
@@ -10,9 +11,11 @@
 
 enum { WHY_BYTES = 120, FEW = 9, A8_CODE = RUNG_TYPE_A8, MOST_DEEP = 32768, BYTES_TILE = 64 };
 
-static const uint8_t block_types[] = {RUNG_TYPE_Q4_0, RUNG_TYPE_Q4_1, RUNG_TYPE_Q5_0,   RUNG_TYPE_Q5_1,
-                                      RUNG_TYPE_Q8_0, RUNG_TYPE_Q2_K, RUNG_TYPE_Q3_K,   RUNG_TYPE_Q4_K,
-                                      RUNG_TYPE_Q5_K, RUNG_TYPE_Q6_K, RUNG_TYPE_IQ4_NL, RUNG_TYPE_IQ4_XS};
+static const uint8_t block_types[] = {
+    RUNG_TYPE_Q4_0,   RUNG_TYPE_Q4_1,    RUNG_TYPE_Q5_0,   RUNG_TYPE_Q5_1,  RUNG_TYPE_Q8_0,    RUNG_TYPE_Q8_1,
+    RUNG_TYPE_Q2_K,   RUNG_TYPE_Q3_K,    RUNG_TYPE_Q4_K,   RUNG_TYPE_Q5_K,  RUNG_TYPE_Q6_K,    RUNG_TYPE_IQ1_S,
+    RUNG_TYPE_IQ1_M,  RUNG_TYPE_IQ2_XXS, RUNG_TYPE_IQ2_XS, RUNG_TYPE_IQ2_S, RUNG_TYPE_IQ3_XXS, RUNG_TYPE_IQ3_S,
+    RUNG_TYPE_IQ4_NL, RUNG_TYPE_IQ4_XS,  RUNG_TYPE_TQ1_0,  RUNG_TYPE_TQ2_0, RUNG_TYPE_MXFP4};
 
 bool rung_cuda_multiplies_a8(rung_type type) {
   for (size_t i = 0; i < RUNG_COUNT(block_types); i++)
@@ -27,9 +30,48 @@ bool rung_cuda_reads_weight(int type, uint16_t layout) {
   return rung_cuda_is_float(type) || rung_cuda_multiplies_a8((rung_type)type);
 }
 
+/* The tables of ir/codebooks.inc that a type has its levels from. */
+static const struct {
+  uint8_t type;
+  const char *name[2];
+} books[] = {{RUNG_TYPE_IQ1_S, {" grid_iq1["}},
+             {RUNG_TYPE_IQ1_M, {" grid_iq1["}},
+             {RUNG_TYPE_IQ2_XXS, {" grid_iq2_xxs[", " signs_even["}},
+             {RUNG_TYPE_IQ2_XS, {" grid_iq2_xs[", " signs_even["}},
+             {RUNG_TYPE_IQ2_S, {" grid_iq2_s["}},
+             {RUNG_TYPE_IQ3_XXS, {" grid_iq3_xxs[", " signs_even["}},
+             {RUNG_TYPE_IQ3_S, {" grid_iq3_s["}},
+             {RUNG_TYPE_MXFP4, {" values_mxfp4["}}};
+
+/* One of them, "static const TYPE NAME[..] = {..};" in that text, as memory of the device. */
+static void put_book(const char *name, rung_text *front) {
+  static const char begin[] = "static const ";
+  const char *all = rung_cuda_unit_text("codebooks"), *at = strstr(all, name), *end = strstr(at, "};\n");
+  while (strncmp(at, begin, sizeof begin - 1) != 0) at--;
+  rung_text_puts(front, "__device__ ");
+  rung_text_add(front, at, (size_t)(end + 3 - at));
+}
+
+static void put_books(int type, rung_text *front) {
+  for (size_t i = 0; i < RUNG_COUNT(books); i++) {
+    if (books[i].type != type) continue;
+    rung_text_puts(front, "#define uint64_t u64\n#define uint32_t u32\n#define uint8_t u8\n#define int8_t i8\n");
+    for (int n = 0; n < 2 && books[i].name[n]; n++) put_book(books[i].name[n], front);
+    rung_text_puts(front, "#undef uint64_t\n#undef uint32_t\n#undef uint8_t\n#undef int8_t\n");
+  }
+}
+
+/* Types that kernels/books.cu reads. */
+static bool in_books(int type) {
+  if (type == RUNG_TYPE_Q8_1) return true;
+  return type >= RUNG_TYPE_IQ1_S && type <= RUNG_TYPE_MXFP4 && type != RUNG_TYPE_IQ4_NL && type != RUNG_TYPE_IQ4_XS;
+}
+
 void rung_cuda_put_weights(int type, uint16_t layout, rung_text *front) {
+  put_books(type, front);
   rung_text_printf(front, "#define W_TYPE %d\n#define W_LAYOUT %d\n", type, layout);
   rung_text_puts(front, rung_cuda_unit_text("weights"));
+  if (in_books(type)) rung_text_puts(front, rung_cuda_unit_text("books"));
 }
 
 /* ---- with weights */
