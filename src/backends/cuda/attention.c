@@ -7,7 +7,7 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { WHY_BYTES = 120, NARROW_VALUES = 64, WIDE_VALUES = 128, POOLED_COLUMNS = 32 };
+enum { WHY_BYTES = 120, NARROW_VALUES = 64, WIDE_VALUES = 128, FEW_QUERIES = 16, POOLED_COLUMNS = 32 };
 
 static bool refuse(char *why, const char *text) {
   if (why) snprintf(why, WHY_BYTES, "%s", text);
@@ -31,6 +31,7 @@ typedef struct attention_params {
 
 typedef struct attention_own {
   int64_t values, side; /* numbers of a value, and queries, that a block has */
+  bool one_way;         /* few queries are done as many are */
 } attention_own;
 
 static bool fits_attention(const rung_match *match, char *why) {
@@ -46,7 +47,9 @@ static rung_status prepare(const rung_cuda_prepare *in, rung_text *front, bool r
   attention_own *own = rung_arena_alloc(in->arena, sizeof *own);
   if (!own) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare attention");
   const bool narrow = rung_dims_is_constant(in->plan->dims, v->extent[v->rank - 1], &width) && width <= NARROW_VALUES;
-  *own = (attention_own){.values = narrow ? NARROW_VALUES : WIDE_VALUES, .side = q->type == RUNG_TYPE_F64 ? 32 : 64};
+  *own = (attention_own){.values = narrow ? NARROW_VALUES : WIDE_VALUES,
+                         .side = q->type == RUNG_TYPE_F64 ? 32 : 64,
+                         .one_way = in->plan->target->deterministic};
   rung_text_printf(front, "#define TYPE %d\n#define VALUES %d\n#define RAGGED %d\n#define APART %d\n", q->type,
                    (int)own->values, ragged, in->plan->target->deterministic);
   in->prepared->own = own;
@@ -69,9 +72,11 @@ static attention_params params_of(const rung_cuda_step *step, int64_t dim) {
 
 static rung_status emit(const rung_cuda_step *step, attention_params *p, int64_t batches) {
   const attention_own *own = step->args->prepared;
+  const int64_t pieces = (p->value_dim + own->values - 1) / own->values;
+  if (p->queries <= FEW_QUERIES && !own->one_way)
+    return rung_cuda_emit(step, 1, p->queries * p->heads * batches, pieces, 1, 256, 0, p, sizeof *p);
   p->tiles = (p->queries + own->side - 1) / own->side;
-  return rung_cuda_emit(step, 0, p->tiles * p->heads * batches, (p->value_dim + own->values - 1) / own->values, 1, 256,
-                        0, p, sizeof *p);
+  return rung_cuda_emit(step, 0, p->tiles * p->heads * batches, pieces, 1, 256, 0, p, sizeof *p);
 }
 
 static attention_operand tensor(const rung_operand *o) {
@@ -159,15 +164,17 @@ static rung_status launch_pool(const rung_cuda_step *step) {
 
 /* ---- rows */
 
-#define ROW(name_, op_, unit_, fits_, prepare_, launch_)                                                      \
+#define ROW(name_, op_, unit_, fits_, prepare_, launch_, ...)                                                 \
   {                                                                                                           \
     .row = {RUNG_CUDA_ANY_ROW(name_, op_, RUNG_STRIDES_ANY, RUNG_STRIDES_ANY), .fits = fits_}, .unit = unit_, \
-    .function = {unit_, NULL}, .prepare = prepare_, .launch = launch_                                         \
+    .function = {unit_, __VA_ARGS__}, .prepare = prepare_, .launch = launch_                                  \
   }
 
 static const rung_cuda_kernel rows[] = {
-    ROW("attention_tensors", attention, "attention", fits_attention, prepare_tensors, launch_tensors),
-    ROW("attention_rows", attention_ragged, "attention", fits_attention, prepare_ragged, launch_ragged),
-    ROW("pool_rows", pool_ragged, "pool_ragged", fits_pool, NULL, launch_pool),
+    ROW("attention_tensors", attention, "attention", fits_attention, prepare_tensors, launch_tensors, "attention_few",
+        NULL),
+    ROW("attention_rows", attention_ragged, "attention", fits_attention, prepare_ragged, launch_ragged, "attention_few",
+        NULL),
+    ROW("pool_rows", pool_ragged, "pool_ragged", fits_pool, NULL, launch_pool, NULL),
 };
 const rung_cuda_family rung_cuda_family_attention = {"attention", rows, RUNG_COUNT(rows)};

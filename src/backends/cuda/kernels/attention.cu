@@ -89,6 +89,18 @@ __device__ __forceinline__ void visible(const attention_params &p, i64 query, i6
   *high = end;
 }
 
+// Of a product of a query and a key that it may see, the score; false if the mask hides the key.
+__device__ __forceinline__ bool make_score(const attention_params &p, i64 batch, i64 head, i64 query, i64 key, real *s) {
+  *s *= (real)p.scale;
+  if (p.soft_cap > 0) *s = (real)p.soft_cap * tanh(*s / (real)p.soft_cap);
+  if (!p.mask.base) return true;
+  const i64 at = batch * p.mask.stride[0] + head * p.mask.stride[1] + query * p.mask.stride[2] + key * p.mask.stride[3];
+  const double added = load_double(p.mask.base, p.mask_type, at);
+  if (p.mask_type == T_BOOL) return added != 0;
+  *s += (real)added;
+  return p.added || !(added <= -3.4028234663852886e38);
+}
+
 struct attention_tile {
   real sum[PER][WIDTH], most[PER], total[PER];
   bool seen[PER];
@@ -142,19 +154,7 @@ __device__ __forceinline__ void add_keys(const attention_params &p, attention_ti
 #pragma unroll
     for (int j = 0; j < PER; j++) {
       const i64 key = k0 + PER * tk + j;
-      s[i][j] *= (real)p.scale;
-      if (p.soft_cap > 0) s[i][j] = (real)p.soft_cap * tanh(s[i][j] / (real)p.soft_cap);
-      sees[j] = key >= begin && key < end && key < behind;
-      if (sees[j] && p.mask.base) {
-        const i64 at = batch * p.mask.stride[0] + head * p.mask.stride[1] + query * p.mask.stride[2] + key * p.mask.stride[3];
-        const double added = load_double(p.mask.base, p.mask_type, at);
-        if (p.mask_type == T_BOOL) {
-          sees[j] = added != 0;
-        } else {
-          s[i][j] += (real)added;
-          sees[j] = p.added || !(added <= -3.4028234663852886e38);
-        }
-      }
+      sees[j] = key >= begin && key < end && key < behind && make_score(p, batch, head, query, key, &s[i][j]);
       t.seen[i] |= sees[j];
       if (sees[j]) largest = larger(s[i][j], largest);
     }
@@ -261,4 +261,92 @@ extern "C" __global__ void __launch_bounds__(256) attention(const __grid_constan
       store_double(p.y.base, TYPE, at, (double)v);
     }
   }
+}
+
+// Few queries: a block has one. Its warps take keys in turn, AHEAD of them at a time, their lanes numbers of a key and of
+// a value; at the end the warps' shares are brought to the largest score and added, first warp to last.
+#define AHEAD 4
+#define FEW_WARPS 8
+extern "C" __global__ void __launch_bounds__(32 * FEW_WARPS) attention_few(const __grid_constant__ attention_params p) {
+  __shared__ real part[FEW_WARPS][VALUES], most_of[FEW_WARPS], total_of[FEW_WARPS];
+  __shared__ int seen_of[FEW_WARPS];
+  const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
+  const i64 of = blockIdx.x / p.queries, query = blockIdx.x - of * p.queries, batch = of / p.heads, head = of - batch * p.heads;
+  const i64 kv_head = head * p.kv_heads / p.heads, column0 = (i64)blockIdx.y * VALUES;
+  const i64 q_at = batch * p.q.stride[0] + head * p.q.stride[1] + query * p.q.stride[2];
+  const i64 k_at = batch * p.k.stride[0] + kv_head * p.k.stride[1], v_at = batch * p.v.stride[0] + kv_head * p.v.stride[1];
+  real sum[VALUES / 32], most = -(real)RUNG_INF, total = 0;
+  int seen = 0;
+#pragma unroll
+  for (int c = 0; c < VALUES / 32; c++) sum[c] = 0;
+  GO();
+  WAIT();
+#if RAGGED
+  if (blockIdx.x == 0 && blockIdx.y == 0) check_offsets(p);
+#endif
+  i64 low, high;
+  visible(p, query, &low, &high);
+  for (i64 k0 = low + warp; k0 < high; k0 += FEW_WARPS * AHEAD) {
+    real s[AHEAD], largest = most;
+    bool sees[AHEAD];
+#pragma unroll
+    for (int a = 0; a < AHEAD; a++) s[a] = 0;
+    for (i64 d = lane; d < p.dim; d += 32) {
+      const real q = load_real(p.q.base, q_at + d * p.q.stride[3]);
+#pragma unroll
+      for (int a = 0; a < AHEAD; a++) {
+        const i64 key = k0 + a * FEW_WARPS;
+        if (key < high) s[a] = fma(q, load_real(p.k.base, k_at + key * p.k.stride[2] + d * p.k.stride[3]), s[a]);
+      }
+    }
+#pragma unroll
+    for (int a = 0; a < AHEAD; a++) {
+      const i64 key = k0 + a * FEW_WARPS;
+#pragma unroll
+      for (int o = 16; o; o >>= 1) s[a] += __shfl_xor_sync(~0u, s[a], o);
+      sees[a] = key < high && make_score(p, batch, head, query, key, &s[a]);
+      if (!sees[a]) continue;
+      seen = 1;
+      largest = larger(s[a], largest);
+    }
+    const real base = largest == -(real)RUNG_INF ? (real)0 : largest, before = exp_of(most - base);
+    most = largest;
+    total *= before;
+#pragma unroll
+    for (int c = 0; c < VALUES / 32; c++) sum[c] *= before;
+#pragma unroll
+    for (int a = 0; a < AHEAD; a++) {
+      if (!sees[a]) continue;
+      const real w = exp_of(s[a] - base);
+      total += w;
+#pragma unroll
+      for (int c = 0; c < VALUES / 32; c++) {
+        const i64 column = column0 + lane + 32 * c;
+        if (column < p.value_dim)
+          sum[c] = fma(w, load_real(p.v.base, v_at + (k0 + a * FEW_WARPS) * p.v.stride[2] + column * p.v.stride[3]), sum[c]);
+      }
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < VALUES / 32; c++) part[warp][lane + 32 * c] = sum[c];
+  if (lane == 0) {
+    most_of[warp] = most;
+    total_of[warp] = total;
+    seen_of[warp] = seen;
+  }
+  __syncthreads();
+  if (thread >= VALUES || column0 + thread >= p.value_dim) return;
+  real largest = -(real)RUNG_INF, all = 0, v = 0;
+  for (int w = 0; w < FEW_WARPS; w++) largest = larger(most_of[w], largest);
+  const real base = largest == -(real)RUNG_INF ? (real)0 : largest;
+  seen = 0;
+  for (int w = 0; w < FEW_WARPS; w++) {
+    if (!seen_of[w]) continue;
+    const real f = exp_of(most_of[w] - base);
+    all = fma(f, total_of[w], all);
+    v = fma(f, part[w][thread], v);
+    seen = 1;
+  }
+  const i64 at = batch * p.y.stride[0] + head * p.y.stride[1] + query * p.y.stride[2] + (column0 + thread) * p.y.stride[3];
+  store_double(p.y.base, TYPE, at, (double)(seen ? v / all : (real)0));
 }
