@@ -8,16 +8,17 @@
 #include "ops/op_table.h"
 #include "passes/pass.h"
 
-/* Experts meet quantised rows as panels only, so each must be of whole ones. */
-static bool packs_experts(const rung_pass_env *env, const rung_graph *g, const rung_node *node) {
+/* Packed experts are of whole panels. */
+static bool takes_experts(const rung_pass_env *env, const rung_graph *g, const rung_node *node) {
   const rung_layout *layout = env->target->layout_of(rung_graph_value_type(g, node->in[1])->type);
   int64_t rows;
-  return layout && rung_dims_is_constant(g->dims, rung_graph_value_type(g, node->first_value)->extent[2], &rows) &&
+  if (!layout) return true; /* they are read as they lie */
+  return rung_dims_is_constant(g->dims, rung_graph_value_type(g, node->first_value)->extent[2], &rows) &&
          rows % layout->panel == 0;
 }
 
 static bool wants_a8(const rung_pass_env *env, const rung_graph *g, const rung_node *node) {
-  if (node->op == &rung_op_expert_matmul && !packs_experts(env, g, node)) return false;
+  if (node->op == &rung_op_expert_matmul && !takes_experts(env, g, node)) return false;
   if (node->op != &rung_op_matmul && node->op != &rung_op_grouped_matmul && node->op != &rung_op_expert_matmul)
     return false;
   if (node->op == &rung_op_matmul && !((const rung_matmul_attrs *)node->attrs)->transpose_b) return false;

@@ -54,6 +54,7 @@ static void test_units(void) {
     compile_with(chip, "sample", "");
     compile_with(chip, "random", "");
     compile_with(chip, "whole", "");
+    compile_with(chip, "pool_ragged", "");
     compile_with(chip, "kv", "");
     compile_with(chip, "kv",
                  "#define DIMS 4\n#define HALF 1\n#define MAGNITUDE 1.0f\n__constant__ double turns[2] = {1, 2};\n");
@@ -75,6 +76,17 @@ static const char numbers[] =
     "typedef f16 q_number;\ntypedef float k_number;\ntypedef bf16 v_number;\n"
     "typedef float y_number;\ntypedef int slot_number;\ntypedef long long past_number;\n"
     "typedef float factor_number;\n#define FACTORS 1\n#define CAPPED 1\n#define WARPS 4\n#define STAGES 3\n";
+
+/* Of tensors and ragged rows: all types, and for f32 both widths of values and both profiles. */
+static void test_plain_attention(void) {
+  for (int type = 0; type < 4; type++)
+    for (int way = 0; way < 8; way += type ? 3 : 1) {
+      char front[120];
+      snprintf(front, sizeof front, "#define TYPE %d\n#define VALUES %d\n#define RAGGED %d\n#define APART %d\n", type,
+               way & 1 ? 128 : 64, way >> 1 & 1, way >> 2);
+      compile_with(way & 1 ? 80 : 90, "attention", front);
+    }
+}
 
 /* The kernel for any number of rows stands behind that for one. */
 static void compile_any(const char *front) {
@@ -164,6 +176,17 @@ static void test_rows(void) {
   compile_row(RUNG_TYPE_BF16, 0, false);
 }
 
+/* Products with experts: `text` in front of the unit, as experts.c puts it. */
+static void compile_experts(const rung_text *product, const char *name, const char *text, const char *unit) {
+  rung_text front;
+  rung_text_init(&front, host);
+  rung_text_puts(&front, "#define EXPERTS 1\n");
+  rung_text_add(&front, product->data, product->length);
+  rung_text_puts(&front, rung_cuda_unit_text(text));
+  compile(90, name, &front, unit);
+  rung_text_finish(&front);
+}
+
 static void test_weights(void) {
   for (size_t i = 0; i < rung_type_count(); i++) {
     const rung_type type = rung_type_at(i);
@@ -178,9 +201,13 @@ static void test_weights(void) {
         rung_cuda_put_weights(type, layout, &front);
         compile(90, rung_type_name(type), &front, "matmul");
         compile(90, rung_type_name(type), &front, "gemm");
+        if (layout || !block || type == RUNG_TYPE_Q6_K) { /* all that products with experts have of their own */
+          compile_experts(&front, rung_type_name(type), "matmul", "experts");
+          compile_experts(&front, rung_type_name(type), "experts_order", "gemm");
+        }
         if (a8 && layout) compile(80, rung_type_name(type), &front, "tiles");
         if (a8 && layout) compile(90, rung_type_name(type), &front, "tiles");
-        if (block) compile(90, rung_type_name(type), &front, "rows");
+        if (block && !a8) compile(90, rung_type_name(type), &front, "rows");
         if (block && a8) compile(90, rung_type_name(type), &front, "widen");
         rung_text_finish(&front);
       }
@@ -299,6 +326,7 @@ int main(void) {
     return 77;
   }
   RUN(test_units);
+  RUN(test_plain_attention);
   RUN(test_attention);
   RUN(test_candidates);
   RUN(test_rows);

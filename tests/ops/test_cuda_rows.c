@@ -183,13 +183,17 @@ static void check_type(rung_type type, rung_quant quant, double bound) {
 }
 
 static void test_fast(void) {
-  static const rung_type types[] = {RUNG_TYPE_Q4_K, RUNG_TYPE_Q8_0,   RUNG_TYPE_Q6_K, RUNG_TYPE_Q4_0, RUNG_TYPE_Q5_1,
-                                    RUNG_TYPE_Q3_K, RUNG_TYPE_IQ4_XS, RUNG_TYPE_F16,  RUNG_TYPE_BF16, RUNG_TYPE_F32};
+  static const rung_type types[] = {
+      RUNG_TYPE_Q4_K,   RUNG_TYPE_Q8_0,    RUNG_TYPE_Q6_K,   RUNG_TYPE_Q4_0,  RUNG_TYPE_Q5_1,    RUNG_TYPE_Q3_K,
+      RUNG_TYPE_IQ4_XS, RUNG_TYPE_F16,     RUNG_TYPE_BF16,   RUNG_TYPE_F32,   RUNG_TYPE_Q8_1,    RUNG_TYPE_IQ1_S,
+      RUNG_TYPE_IQ1_M,  RUNG_TYPE_IQ2_XXS, RUNG_TYPE_IQ2_XS, RUNG_TYPE_IQ2_S, RUNG_TYPE_IQ3_XXS, RUNG_TYPE_IQ3_S,
+      RUNG_TYPE_TQ1_0,  RUNG_TYPE_TQ2_0,   RUNG_TYPE_MXFP4};
   for (size_t i = 0; i < RUNG_COUNT(types); i++) check_type(types[i], RUNG_QUANT_FAST, 2e-2);
 }
 
 static void test_exact(void) {
-  static const rung_type types[] = {RUNG_TYPE_Q4_K, RUNG_TYPE_Q8_0, RUNG_TYPE_Q6_K, RUNG_TYPE_F16, RUNG_TYPE_BF16};
+  static const rung_type types[] = {RUNG_TYPE_Q4_K, RUNG_TYPE_Q8_0,  RUNG_TYPE_Q6_K,  RUNG_TYPE_F16,
+                                    RUNG_TYPE_BF16, RUNG_TYPE_IQ1_M, RUNG_TYPE_IQ3_S, RUNG_TYPE_TQ1_0};
   for (size_t i = 0; i < RUNG_COUNT(types); i++) check_type(types[i], RUNG_QUANT_EXACT, 2e-5);
 }
 

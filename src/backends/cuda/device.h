@@ -19,7 +19,12 @@ typedef struct rung_cuda_refusal {
   int32_t kind; /* RUNG_CUDA_REFUSES_* (kernels/common.cu) */
   int64_t value, limit;
 } rung_cuda_refusal;
-enum { RUNG_CUDA_REFUSES_INDEX = 1, RUNG_CUDA_REFUSES_ROWS = 2, RUNG_CUDA_REFUSES_COUNT = 3 };
+enum {
+  RUNG_CUDA_REFUSES_INDEX = 1,
+  RUNG_CUDA_REFUSES_ROWS = 2,
+  RUNG_CUDA_REFUSES_COUNT = 3,
+  RUNG_CUDA_REFUSES_OFFSETS = 4
+};
 
 /* words.c: what a context has on the device beside its arena. */
 enum { RUNG_CUDA_TABLES = 8, RUNG_CUDA_COUNTERS = 1016 };

@@ -12,5 +12,7 @@ extern const rung_cuda_family rung_cuda_family_reduce;
 extern const rung_cuda_family rung_cuda_family_sample;
 extern const rung_cuda_family rung_cuda_family_window;
 extern const rung_cuda_family rung_cuda_family_matmul;
+extern const rung_cuda_family rung_cuda_family_experts;
+extern const rung_cuda_family rung_cuda_family_attention;
 
 #endif

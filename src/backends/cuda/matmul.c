@@ -3,16 +3,19 @@
 #include "backends/cuda/matmul.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/cuda/families.h"
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { WHY_BYTES = 120, FEW = 9, A8_CODE = RUNG_TYPE_A8 };
+enum { WHY_BYTES = 120, FEW = 9, A8_CODE = RUNG_TYPE_A8, MOST_DEEP = 32768, BYTES_TILE = 64 };
 
-static const uint8_t block_types[] = {RUNG_TYPE_Q4_0, RUNG_TYPE_Q4_1, RUNG_TYPE_Q5_0,   RUNG_TYPE_Q5_1,
-                                      RUNG_TYPE_Q8_0, RUNG_TYPE_Q2_K, RUNG_TYPE_Q3_K,   RUNG_TYPE_Q4_K,
-                                      RUNG_TYPE_Q5_K, RUNG_TYPE_Q6_K, RUNG_TYPE_IQ4_NL, RUNG_TYPE_IQ4_XS};
+static const uint8_t block_types[] = {
+    RUNG_TYPE_Q4_0,   RUNG_TYPE_Q4_1,    RUNG_TYPE_Q5_0,   RUNG_TYPE_Q5_1,  RUNG_TYPE_Q8_0,    RUNG_TYPE_Q8_1,
+    RUNG_TYPE_Q2_K,   RUNG_TYPE_Q3_K,    RUNG_TYPE_Q4_K,   RUNG_TYPE_Q5_K,  RUNG_TYPE_Q6_K,    RUNG_TYPE_IQ1_S,
+    RUNG_TYPE_IQ1_M,  RUNG_TYPE_IQ2_XXS, RUNG_TYPE_IQ2_XS, RUNG_TYPE_IQ2_S, RUNG_TYPE_IQ3_XXS, RUNG_TYPE_IQ3_S,
+    RUNG_TYPE_IQ4_NL, RUNG_TYPE_IQ4_XS,  RUNG_TYPE_TQ1_0,  RUNG_TYPE_TQ2_0, RUNG_TYPE_MXFP4};
 
 bool rung_cuda_multiplies_a8(rung_type type) {
   for (size_t i = 0; i < RUNG_COUNT(block_types); i++)
@@ -27,9 +30,48 @@ bool rung_cuda_reads_weight(int type, uint16_t layout) {
   return rung_cuda_is_float(type) || rung_cuda_multiplies_a8((rung_type)type);
 }
 
+/* The tables of ir/codebooks.inc that a type has its levels from. */
+static const struct {
+  uint8_t type;
+  const char *name[2];
+} books[] = {{RUNG_TYPE_IQ1_S, {" grid_iq1["}},
+             {RUNG_TYPE_IQ1_M, {" grid_iq1["}},
+             {RUNG_TYPE_IQ2_XXS, {" grid_iq2_xxs[", " signs_even["}},
+             {RUNG_TYPE_IQ2_XS, {" grid_iq2_xs[", " signs_even["}},
+             {RUNG_TYPE_IQ2_S, {" grid_iq2_s["}},
+             {RUNG_TYPE_IQ3_XXS, {" grid_iq3_xxs[", " signs_even["}},
+             {RUNG_TYPE_IQ3_S, {" grid_iq3_s["}},
+             {RUNG_TYPE_MXFP4, {" values_mxfp4["}}};
+
+/* One of them, "static const TYPE NAME[..] = {..};" in that text, as memory of the device. */
+static void put_book(const char *name, rung_text *front) {
+  static const char begin[] = "static const ";
+  const char *all = rung_cuda_unit_text("codebooks"), *at = strstr(all, name), *end = strstr(at, "};\n");
+  while (strncmp(at, begin, sizeof begin - 1) != 0) at--;
+  rung_text_puts(front, "__device__ ");
+  rung_text_add(front, at, (size_t)(end + 3 - at));
+}
+
+static void put_books(int type, rung_text *front) {
+  for (size_t i = 0; i < RUNG_COUNT(books); i++) {
+    if (books[i].type != type) continue;
+    rung_text_puts(front, "#define uint64_t u64\n#define uint32_t u32\n#define uint8_t u8\n#define int8_t i8\n");
+    for (int n = 0; n < 2 && books[i].name[n]; n++) put_book(books[i].name[n], front);
+    rung_text_puts(front, "#undef uint64_t\n#undef uint32_t\n#undef uint8_t\n#undef int8_t\n");
+  }
+}
+
+/* Types that kernels/books.cu reads. */
+static bool in_books(int type) {
+  if (type == RUNG_TYPE_Q8_1) return true;
+  return type >= RUNG_TYPE_IQ1_S && type <= RUNG_TYPE_MXFP4 && type != RUNG_TYPE_IQ4_NL && type != RUNG_TYPE_IQ4_XS;
+}
+
 void rung_cuda_put_weights(int type, uint16_t layout, rung_text *front) {
+  put_books(type, front);
   rung_text_printf(front, "#define W_TYPE %d\n#define W_LAYOUT %d\n", type, layout);
   rung_text_puts(front, rung_cuda_unit_text("weights"));
+  if (in_books(type)) rung_text_puts(front, rung_cuda_unit_text("books"));
 }
 
 /* ---- with weights */
@@ -57,32 +99,25 @@ static bool fits_weight(const rung_match *match, char *why) {
   return true;
 }
 
-typedef struct product_own {
-  int rows_a_warp;
-  bool tiles, split, exact;
-} product_own;
+rung_cuda_way_of rung_cuda_put_product(int x, int w, uint16_t layout, rung_text *front) {
+  const bool a8 = x == RUNG_TYPE_A8, narrow = w == RUNG_TYPE_F16 || w == RUNG_TYPE_BF16;
+  const rung_cuda_way_of way = {.rows_a_warp = a8 && (layout || w != RUNG_TYPE_Q8_0) ? 2 : 1,
+                                .tiles = a8 && layout == RUNG_CUDA_TILES,
+                                .split = !a8 && narrow,
+                                .exact = !a8 && !narrow};
+  rung_text_printf(front, "#define X_TYPE %d\n#define ROWS_A_WARP %d\n#define SPLIT %d\n", a8 ? A8_CODE : x,
+                   way.rows_a_warp, way.split);
+  rung_cuda_put_weights(w, layout, front);
+  return way;
+}
 
-static rung_status prepare_product(const rung_cuda_prepare *in, rung_text *front, bool few) {
+static rung_status prepare_product(const rung_cuda_prepare *in, rung_text *front) {
   const rung_ref *a = &in->plan->ref[in->step->in], *b = a + 1;
-  product_own *own = rung_arena_alloc(in->arena, sizeof *own);
+  rung_cuda_way_of *own = rung_arena_alloc(in->arena, sizeof *own);
   if (!own) return rung_fail(in->error, RUNG_OUT_OF_MEMORY, "cuda: no memory to prepare a product");
-  const bool a8 = a->type == RUNG_TYPE_A8, narrow = b->type == RUNG_TYPE_F16 || b->type == RUNG_TYPE_BF16;
-  *own = (product_own){.rows_a_warp = a8 && (b->layout || b->type != RUNG_TYPE_Q8_0) ? 2 : 1,
-                       .tiles = a8 && b->layout == RUNG_CUDA_TILES,
-                       .split = !a8 && narrow,
-                       .exact = !a8 && !narrow};
-  rung_text_printf(front, "#define X_TYPE %d\n#define ROWS_A_WARP %d\n#define SPLIT %d\n", a8 ? A8_CODE : a->type,
-                   own->rows_a_warp, own->split);
-  rung_cuda_put_weights(b->type, b->layout, front);
+  *own = rung_cuda_put_product(a->type, b->type, b->layout, front);
   in->prepared->own = own;
-  (void)few;
   return RUNG_OK;
-}
-static rung_status prepare_few(const rung_cuda_prepare *in, rung_text *front) {
-  return prepare_product(in, front, true);
-}
-static rung_status prepare_many(const rung_cuda_prepare *in, rung_text *front) {
-  return prepare_product(in, front, false);
 }
 
 /* As kernels have it. */
@@ -114,7 +149,7 @@ static rung_status product_params(const rung_cuda_step *step, matmul_params *out
 }
 
 static rung_status launch_few(const rung_cuda_step *step) {
-  const product_own *own = step->args->prepared;
+  const rung_cuda_way_of *own = step->args->prepared;
   matmul_params p;
   RUNG_TRY(product_params(step, &p));
   const int64_t batches = p.m == 1 ? 1 : (p.m + 3) / 4;
@@ -124,7 +159,7 @@ static rung_status launch_few(const rung_cuda_step *step) {
 }
 
 static rung_status launch_many(const rung_cuda_step *step) {
-  const product_own *own = step->args->prepared;
+  const rung_cuda_way_of *own = step->args->prepared;
   matmul_params p;
   RUNG_TRY(product_params(step, &p));
   if (own->exact) return rung_cuda_emit(step, 1, (p.n + 63) / 64, (p.m + 63) / 64, 1, 256, 0, &p, sizeof p);
@@ -137,11 +172,11 @@ enum { EIGHT = 8, WIDE = 4, TILES_FEW = 32, TILES_BLOCK = 64 };
 
 static rung_status prepare_all(const rung_cuda_prepare *in, rung_text *front) {
   rung_text_puts(front, "#define EIGHT 1\n");
-  return prepare_few(in, front);
+  return prepare_product(in, front);
 }
 
 static rung_status launch_all(const rung_cuda_step *step) {
-  const product_own *own = step->args->prepared;
+  const rung_cuda_way_of *own = step->args->prepared;
   matmul_params p;
   RUNG_TRY(product_params(step, &p));
   const rung_operand *x = &step->args->in[0], *w = &step->args->in[1];
@@ -266,10 +301,8 @@ static bool fits_any(const rung_match *match, char *why) {
   return match->out[0].type <= RUNG_TYPE_F64 || refuse(why, "the result is not of plain floats");
 }
 
-static rung_status launch_any(const rung_cuda_step *step) {
-  const rung_args *args = step->args;
+static any_params any_of(const rung_args *args, bool turned) {
   const rung_operand *a = &args->in[0], *b = &args->in[1], *y = &args->out[0];
-  const bool turned = ((const rung_matmul_attrs *)args->attrs)->transpose_b;
   const int bn = b->rank - (turned ? 2 : 1), bk = b->rank - (turned ? 1 : 2);
   any_params p = {.a = (uint64_t)(uintptr_t)a->base,
                   .b = (uint64_t)(uintptr_t)b->base,
@@ -296,9 +329,73 @@ static rung_status launch_any(const rung_cuda_step *step) {
     p.b_lead[d] = of_b < 0 || b->extent[of_b] == 1 ? 0 : b->stride[of_b];
     p.y_lead[d] = y->stride[d];
   }
-  const bool wide = a->type == RUNG_TYPE_F64 || b->type == RUNG_TYPE_F64 || y->type == RUNG_TYPE_F64;
-  return rung_cuda_emit(step, wide ? 1 : 0, (p.n + 15) / 16, (p.m + 15) / 16, p.batches < 32768 ? p.batches : 32768,
+  return p;
+}
+
+static rung_status launch_any(const rung_cuda_step *step) {
+  const rung_args *args = step->args;
+  const any_params p = any_of(args, ((const rung_matmul_attrs *)args->attrs)->transpose_b);
+  const bool wide = p.a_type == RUNG_TYPE_F64 || p.b_type == RUNG_TYPE_F64 || p.y_type == RUNG_TYPE_F64;
+  return rung_cuda_emit(step, wide ? 1 : 0, (p.n + 15) / 16, (p.m + 15) / 16, rung_cuda_blocks(p.batches, 1, MOST_DEEP),
                         256, 0, &p, sizeof p);
+}
+
+/* ---- integers */
+
+static bool is_byte(int type) { return type == RUNG_TYPE_I8 || type == RUNG_TYPE_U8; }
+static bool is_whole(int type) { return type > RUNG_TYPE_F64 && type < RUNG_TYPE_BOOL; }
+
+static bool fits_whole(const rung_match *match, char *why) {
+  if (match->in[0]->layout || match->in[1]->layout) return refuse(why, "an operand is packed");
+  return (is_whole(match->in[0]->type) && is_whole(match->in[1]->type) && is_whole(match->out[0].type)) ||
+         refuse(why, "not of integers");
+}
+
+/* 32 bits of a sum tell all that the result keeps. */
+static bool fits_bytes(const rung_match *match, char *why) {
+  if (!fits_whole(match, why)) return false;
+  return (is_byte(match->in[0]->type) && is_byte(match->in[1]->type) &&
+          rung_type_get(match->out[0].type)->bytes <= 4) ||
+         refuse(why, "not of bytes, or the result is wider than 32 bits");
+}
+
+static rung_status launch_whole(const rung_cuda_step *step) {
+  const any_params p = any_of(step->args, ((const rung_matmul_attrs *)step->args->attrs)->transpose_b);
+  return rung_cuda_emit(step, 0, (p.n + 15) / 16, (p.m + 15) / 16, rung_cuda_blocks(p.batches, 1, MOST_DEEP), 256, 0,
+                        &p, sizeof p);
+}
+
+typedef struct bytes_params {
+  any_params of;
+  uint64_t a_zero, b_zero;
+  int64_t a_step, b_step;
+} bytes_params;
+
+static rung_status emit_bytes(const rung_cuda_step *step, const bytes_params *p) {
+  const int64_t x = (p->of.n + BYTES_TILE - 1) / BYTES_TILE, y = (p->of.m + BYTES_TILE - 1) / BYTES_TILE;
+  return rung_cuda_emit(step, 0, x, y, rung_cuda_blocks(p->of.batches, 1, MOST_DEEP), 256, 0, p, sizeof *p);
+}
+
+static rung_status launch_bytes(const rung_cuda_step *step) {
+  const bytes_params p = {.of = any_of(step->args, ((const rung_matmul_attrs *)step->args->attrs)->transpose_b)};
+  return emit_bytes(step, &p);
+}
+
+/* One zero point for all rows or columns has no stride. */
+static int64_t zero_step(const rung_operand *zero) { return zero->rank && zero->extent[0] != 1 ? zero->stride[0] : 0; }
+
+static rung_status launch_integer(const rung_cuda_step *step) {
+  const rung_args *args = step->args;
+  bytes_params p = {.of = any_of(args, false)};
+  if (args->n_in > 2) {
+    p.a_zero = (uint64_t)(uintptr_t)args->in[2].base;
+    p.a_step = zero_step(&args->in[2]);
+  }
+  if (args->n_in > 3) {
+    p.b_zero = (uint64_t)(uintptr_t)args->in[3].base;
+    p.b_step = zero_step(&args->in[3]);
+  }
+  return emit_bytes(step, &p);
 }
 
 /* ---- rows of weights by index */
@@ -359,31 +456,28 @@ static rung_status launch_rows(const rung_cuda_step *step) {
     .unit = unit_, .function = {__VA_ARGS__, NULL}, .prepare = prepare_, .launch = launch_   \
   }
 
+#define PLAIN(name_, op_, fits_, launch_, ...)                                                                    \
+  {                                                                                                               \
+    .row = {RUNG_CUDA_ANY_ROW(name_, op_, RUNG_STRIDES_ANY, RUNG_STRIDES_ANY), .fits = fits_}, .unit = "product", \
+    .function = {__VA_ARGS__, NULL}, .launch = launch_                                                            \
+  }
+
 static const rung_cuda_kernel rows[] = {
-    {.row = {.name = "product_any",
-             .op = &rung_op_matmul,
-             .in_type = {RUNG_ANY_TYPE},
-             .n_in_type = 1,
-             .out_type = {RUNG_ANY_TYPE},
-             .n_out_type = 1,
-             .in_strides = RUNG_STRIDES_ANY,
-             .out_strides = RUNG_STRIDES_ANY,
-             .guard_role = -1,
-             .fits = fits_any},
-     .unit = "product",
-     .function = {"product_f32", "product_f64", NULL},
-     .launch = launch_any},
-    WEIGHT(RUNG_CUDA_FAST, "gemm_weights", matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many, launch_many,
+    PLAIN("product_any", matmul, fits_any, launch_any, "product_f32", "product_f64"),
+    PLAIN("product_whole", matmul, fits_whole, launch_whole, "product_whole"),
+    PLAIN("product_bytes", matmul, fits_bytes, launch_bytes, "product_bytes"),
+    PLAIN("product_levels", matmul_integer, fits_bytes, launch_integer, "product_bytes"),
+    WEIGHT(RUNG_CUDA_FAST, "gemm_weights", matmul, "gemm", 0, 0, fits_weight, NULL, prepare_product, launch_many,
            "gemm_f16", "gemm_f32"),
     WEIGHT(RUNG_CUDA_FAST, "library_weights", matmul, "widen", MANY_ROWS, 0, fits_library, library_scratch,
            prepare_library, launch_library, "widen_x", "widen_w"),
-    WEIGHT(RUNG_CUDA_FAST, "gemv_weights", matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few, launch_few,
+    WEIGHT(RUNG_CUDA_FAST, "gemv_weights", matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_product, launch_few,
            "gemv_1", "gemv_4", "gemv_tile_1", "gemv_tile_4"),
-    WEIGHT(RUNG_CUDA_FAST, "gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, fits_weight, NULL, prepare_many,
+    WEIGHT(RUNG_CUDA_FAST, "gemm_weights_grouped", grouped_matmul, "gemm", 0, 0, fits_weight, NULL, prepare_product,
            launch_many, "gemm_f16", "gemm_f32"),
     WEIGHT(RUNG_CUDA_FAST, "library_weights_grouped", grouped_matmul, "widen", MANY_ROWS, 0, fits_library,
            library_scratch, prepare_library, launch_library, "widen_x", "widen_w"),
-    WEIGHT(RUNG_CUDA_FAST, "gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_few,
+    WEIGHT(RUNG_CUDA_FAST, "gemv_weights_grouped", grouped_matmul, "matmul", 0, FEW, fits_weight, NULL, prepare_product,
            launch_few, "gemv_1", "gemv_4", "gemv_tile_1", "gemv_tile_4"),
     WEIGHT(RUNG_CUDA_DETERMINISTIC, "gemv_weights_all", matmul, "matmul", 0, 0, fits_weight, NULL, prepare_all,
            launch_all, "gemv_1", "gemv_8"),

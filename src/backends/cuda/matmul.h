@@ -16,6 +16,14 @@ bool rung_cuda_reads_weight(int type, uint16_t layout);
 /* The defines and the text of weights.cu. */
 void rung_cuda_put_weights(int type, uint16_t layout, rung_text *front);
 
+/* How the kernels of matmul.cu and gemm.cu multiply two types. */
+typedef struct rung_cuda_way_of {
+  int rows_a_warp;
+  bool tiles, split, exact; /* tiles: few rows have a kernel of their own; exact: many rows are multiplied in f32 */
+} rung_cuda_way_of;
+/* Puts their defines, and the text of weights.cu. */
+rung_cuda_way_of rung_cuda_put_product(int x, int w, uint16_t layout, rung_text *front);
+
 /* What the kernel of kernels/decode.cu is made for. */
 typedef struct rung_cuda_row {
   int weight, x; /* types */

@@ -196,6 +196,33 @@ static rung_status launch_gather(const rung_cuda_step *step) {
                         p.behind * p.unit >= 1024 ? 256 : 32, 0, &p, sizeof p);
 }
 
+/* ---- append_dense */
+
+typedef struct append_params {
+  rung_cuda_operand x, state;
+  uint64_t position, refused;
+  int64_t position_stride;
+  int32_t position_type, pad;
+} append_params;
+
+static rung_status launch_append_dense(const rung_cuda_step *step) {
+  const rung_operand *in = step->args->in, *position = &in[2], *out = &step->args->out[0];
+  const append_params p = {.x = rung_cuda_operand_of(&in[1]),
+                           .state = rung_cuda_operand_of(out),
+                           .position = (uint64_t)(uintptr_t)position->base,
+                           .refused = step->refusal,
+                           .position_stride = position->stride[0],
+                           .position_type = position->type};
+  /* Positions are looked at even where there is nothing to write. */
+  const int64_t count = rung_operand_count(&in[1]), least = in[1].extent[0] ? 1 : 0;
+  const int64_t blocks = rung_cuda_blocks(count, 256, (int64_t)step->device->processors * 32);
+  if (in[0].base != out->base) {
+    const rung_cuda_operand before = rung_cuda_operand_of(&in[0]);
+    RUNG_TRY(emit_copy(step, &before, &p.state));
+  }
+  return rung_cuda_emit(step, 1, blocks ? blocks : least, 1, 1, 256, 0, &p, sizeof p);
+}
+
 /* ---- positions, iota */
 
 typedef struct positions_params {
@@ -264,6 +291,11 @@ static const rung_cuda_kernel rows[] = {
     MOVE("pad_elements", pad, "pad", RUNG_STRIDES_ANY, launch_pad),
     MOVE("copy_assign", assign, "copy", RUNG_STRIDES_ANY, launch_assign),
     MOVE("gather_slices", gather, "gather", RUNG_STRIDES_DENSE, launch_gather),
+    {.row = {RUNG_CUDA_ANY_ROW("append_dense_rows", append_dense, RUNG_STRIDES_ANY, RUNG_STRIDES_ANY),
+             .fits = fits_plain},
+     .unit = "move",
+     .function = {"copy", "append_dense", NULL},
+     .launch = launch_append_dense},
     MOVE("positions", positions, "positions", RUNG_STRIDES_DENSE, launch_positions),
     MOVE("iota", iota, "iota", RUNG_STRIDES_DENSE, launch_iota),
 };

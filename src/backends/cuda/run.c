@@ -116,6 +116,10 @@ static rung_status refused(const rung_cuda_refusal *note, rung_error *error) {
   if (r.kind == RUNG_CUDA_REFUSES_COUNT)
     return rung_fail(error, RUNG_OUT_OF_RANGE, "nonzero: %lld elements are not 0, but count is %lld",
                      (long long)r.value, (long long)r.limit);
+  if (r.kind == RUNG_CUDA_REFUSES_OFFSETS)
+    return rung_fail(error, RUNG_OUT_OF_RANGE,
+                     "ragged rows: an offset is %lld, but offsets start at 0, do not fall and end at %lld rows",
+                     (long long)r.value, (long long)r.limit);
   return rung_fail(error, RUNG_OUT_OF_RANGE, "ragged rows: position or slot %lld, the state has room for %lld",
                    (long long)r.value, (long long)r.limit);
 }

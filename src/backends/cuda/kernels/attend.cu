@@ -151,7 +151,7 @@ template <int SPLITS> __device__ __forceinline__ void attend_row(const attend_pa
   const i64 position = load_int(p.past, p.past_type, low) + row - load_int(p.offsets, p.offsets_type, low);
   const bool fits = slot >= 0 && slot < p.kv.slots && position >= 0 && position < p.kv.capacity;
   if (!fits && threadIdx.x == 0)
-    refuse(p.refused, 2, slot < 0 || slot >= p.kv.slots ? slot : position,
+    refuse(p.refused, REFUSES_ROWS, slot < 0 || slot >= p.kv.slots ? slot : position,
            slot < 0 || slot >= p.kv.slots ? p.kv.slots : p.kv.capacity);
   i64 first = p.window && position >= p.window ? position - p.window + 1 : 0, end = fits ? position + 1 : first;
   if (SPLITS > 1) { // whole blocks of 64 keys

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_any(const __grid
   const i64 position = ((const past_number *)p.past)[sequence] + row - load_int(a.offsets, a.offsets_type, sequence);
   if (slot < 0 || slot >= p.kv.slots || position < 0 || position >= p.kv.capacity) {
     if (thread == 0)
-      refuse(p.refused, 2, slot < 0 || slot >= p.kv.slots ? slot : position,
+      refuse(p.refused, REFUSES_ROWS, slot < 0 || slot >= p.kv.slots ? slot : position,
              slot < 0 || slot >= p.kv.slots ? p.kv.slots : p.kv.capacity);
     return;
   }

@@ -268,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_many(const __grid_const
     const i64 low = max(first_row, begin), high = min(last_row, behind - 1); // rows of this sequence here
     if (slot < 0 || slot >= p.kv.slots || low + shift < 0 || high + shift >= p.kv.capacity) {
       if (threadIdx.x == 0)
-        refuse(p.refused, 2, slot < 0 || slot >= p.kv.slots ? slot : high + shift,
+        refuse(p.refused, REFUSES_ROWS, slot < 0 || slot >= p.kv.slots ? slot : high + shift,
                slot < 0 || slot >= p.kv.slots ? p.kv.slots : p.kv.capacity);
       continue;
     }

@@ -240,6 +240,7 @@ __device__ __forceinline__ u8 *kv_block(const kv_state &kv, i64 slot, i64 block)
 }
 
 // ---- refusing
+enum { REFUSES_INDEX = 1, REFUSES_ROWS, REFUSES_COUNT, REFUSES_OFFSETS }; // RUNG_CUDA_REFUSES_* (device.h)
 struct refusal {
   i32 set, kind;
   i64 value, limit;

@@ -1,13 +1,43 @@
 // SPDX-License-Identifier: MIT
 // Many rows of x: tiles of 128 x 128 through the tensor cores in f16 with f32 sums, and tiles of 64 x 64 in plain f32.
-// In front stand the defines of matmul.cu; SPLIT 1: x is cut into two halves that together keep 22 bits.
+// In front stand the defines of matmul.cu; SPLIT 1: x is cut into two halves that together keep 22 bits. With EXPERTS,
+// experts_order.cu stands in front, too: rows of x are taken in its order, and a block's have one of many w.
 struct matmul_params {
   const u8 *x, *w;
   u8 *y;
   i64 m, n, k;
   i64 ldx, ldy;
   i32 y_type, pad;
+#ifdef EXPERTS
+  expert_lots lots;
+  i64 expert_bytes;
+  i32 places, shared; // shared: all places of a row have one row of x
+#endif
 };
+// What a block multiplies: rows of x from m0 on, before `end`, with rows of w from n0 on.
+struct block_part {
+  const u8 *w;
+  i64 m0, end, n0;
+};
+#ifdef EXPERTS
+__device__ __forceinline__ bool find_part(const matmul_params &p, int rows, int columns, block_part *out) {
+  if (blockIdx.x >= *p.lots.count) return false;
+  const expert_lot lot = p.lots.lot[blockIdx.x];
+  *out = {p.w + lot.expert * p.expert_bytes, lot.first, lot.end, (i64)blockIdx.y * columns};
+  return true;
+}
+__device__ __forceinline__ i64 y_row(const matmul_params &p, i64 m) { return p.lots.order[m]; }
+__device__ __forceinline__ i64 x_row(const matmul_params &p, i64 m) {
+  return p.shared ? p.lots.order[m] / p.places : p.lots.order[m];
+}
+#else
+__device__ __forceinline__ bool find_part(const matmul_params &p, int rows, int columns, block_part *out) {
+  *out = {p.w, (i64)blockIdx.y * rows, p.m, (i64)blockIdx.x * columns};
+  return true;
+}
+__device__ __forceinline__ i64 y_row(const matmul_params &p, i64 m) { return m; }
+__device__ __forceinline__ i64 x_row(const matmul_params &p, i64 m) { return m; }
+#endif
 #define X_A8 (X_TYPE == 64)
 #if X_TYPE == 1
 typedef f16 x_number;
@@ -17,9 +47,9 @@ typedef bf16 x_number;
 typedef float x_number;
 #endif
 
-// 32 numbers of row m of x from block b on; zeros beyond the last row.
+// 32 numbers of row m of x from block b on; zeros for a row below 0.
 __device__ __forceinline__ void load_x_32(const matmul_params &p, i64 m, i64 b, float *out) {
-  if (m >= p.m) {
+  if (m < 0) {
 #pragma unroll
     for (int i = 0; i < 32; i++) out[i] = 0;
     return;
@@ -72,7 +102,7 @@ __device__ __forceinline__ void store_halves(u16 *to, const float *v) {
 extern "C" __global__ void __launch_bounds__(256) gemm_f16(const __grid_constant__ matmul_params p) {
   __shared__ __align__(16) u16 xs[1 + SPLIT][BM * PITCH], ws[BN * PITCH];
   const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
-  const i64 m0 = (i64)blockIdx.y * BM, n0 = (i64)blockIdx.x * BN, blocks = p.k / 32;
+  const i64 blocks = p.k / 32;
   const int wm = (warp & 1) * 64, wn = (warp >> 1) * 32; // of the warp's 64 x 32
   float c[4][4][4];
 #pragma unroll
@@ -81,17 +111,20 @@ extern "C" __global__ void __launch_bounds__(256) gemm_f16(const __grid_constant
     for (int j = 0; j < 4; j++)
 #pragma unroll
       for (int e = 0; e < 4; e++) c[i][j][e] = 0;
+  block_part here;
   GO();
   WAIT();
+  if (!find_part(p, BM, BN, &here)) return;
+  const i64 m0 = here.m0, n0 = here.n0;
   // Half of the threads fetch rows of w, the other half rows of x; the next ones come while these are multiplied.
   const bool weights = thread < 128;
   const int row = thread & 127;
   float v[32];
-  const i64 n = n0 + row < p.n ? n0 + row : p.n - 1;
+  const i64 n = n0 + row < p.n ? n0 + row : p.n - 1, from = m0 + row < here.end ? x_row(p, m0 + row) : -1;
   if (weights)
-    load_32(p.w, blocks, n, 0, v);
+    load_32(here.w, blocks, n, 0, v);
   else
-    load_x_32(p, m0 + row, 0, v);
+    load_x_32(p, from, 0, v);
   for (i64 b = 0; b < blocks; b++) {
     __syncthreads();
     if (weights) {
@@ -109,9 +142,9 @@ extern "C" __global__ void __launch_bounds__(256) gemm_f16(const __grid_constant
     __syncthreads();
     if (b + 1 < blocks) {
       if (weights)
-        load_32(p.w, blocks, n, b + 1, v);
+        load_32(here.w, blocks, n, b + 1, v);
       else
-        load_x_32(p, m0 + row, b + 1, v);
+        load_x_32(p, from, b + 1, v);
     }
 #pragma unroll
     for (int k = 0; k < 32; k += 16) {
@@ -123,6 +156,9 @@ extern "C" __global__ void __launch_bounds__(256) gemm_f16(const __grid_constant
       for (int part = 0; part <= SPLIT; part++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
+#ifdef EXPERTS // most lots are not full
+          if (m0 + wm + 16 * i >= here.end) break;
+#endif
           u32 x[4];
           load_matrix(x, shared_address(xs[part] + (wm + 16 * i + (lane & 15)) * PITCH + k + (lane >> 4) * 8));
 #pragma unroll
@@ -137,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_f16(const __grid_constant
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         const i64 m = m0 + wm + 16 * i + (lane >> 2) + (e >> 1) * 8, at = n0 + wn + 8 * j + 2 * (lane & 3) + (e & 1);
-        if (m < p.m && at < p.n) store_float(p.y, p.y_type, m * p.ldy + at, c[i][j][e]);
+        if (m < here.end && at < p.n) store_float(p.y, p.y_type, y_row(p, m) * p.ldy + at, c[i][j][e]);
       }
 }
 
@@ -145,17 +181,20 @@ extern "C" __global__ void __launch_bounds__(256) gemm_f16(const __grid_constant
 extern "C" __global__ void __launch_bounds__(256) gemm_f32(const __grid_constant__ matmul_params p) {
   __shared__ __align__(16) float xs[32][68], ws[32][68];
   const int thread = threadIdx.x;
-  const i64 m0 = (i64)blockIdx.y * 64, n0 = (i64)blockIdx.x * 64, blocks = p.k / 32;
+  const i64 blocks = p.k / 32;
   const int tm = (thread >> 4) * 4, tn = (thread & 15) * 4;
   float c[4][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
+  block_part here;
   GO();
   WAIT();
+  if (!find_part(p, 64, 64, &here)) return;
+  const i64 m0 = here.m0, n0 = here.n0;
   const int row = thread & 63, what = thread >> 6; // 0: w, 1: x, others wait
-  const i64 n = n0 + row < p.n ? n0 + row : p.n - 1;
+  const i64 n = n0 + row < p.n ? n0 + row : p.n - 1, from = m0 + row < here.end ? x_row(p, m0 + row) : -1;
   for (i64 b = 0; b < blocks; b++) {
     float v[32];
-    if (what == 0) load_32(p.w, blocks, n, b, v);
-    if (what == 1) load_x_32(p, m0 + row, b, v);
+    if (what == 0) load_32(here.w, blocks, n, b, v);
+    if (what == 1) load_x_32(p, from, b, v);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < 32; k++) {
@@ -177,6 +216,6 @@ extern "C" __global__ void __launch_bounds__(256) gemm_f32(const __grid_constant
   for (int i = 0; i < 4; i++)
 #pragma unroll
     for (int j = 0; j < 4; j++)
-      if (m0 + tm + i < p.m && n0 + tn + j < p.n)
-        store_float(p.y, p.y_type, (m0 + tm + i) * p.ldy + n0 + tn + j, c[i][j]);
+      if (m0 + tm + i < here.end && n0 + tn + j < p.n)
+        store_float(p.y, p.y_type, y_row(p, m0 + tm + i) * p.ldy + n0 + tn + j, c[i][j]);
 }

@@ -5,7 +5,7 @@
 __device__ i64 index_in(i64 given, i64 limit, refusal *refused) {
   const i64 at = given < 0 ? given + limit : given;
   if (at >= 0 && at < limit) return at;
-  refuse(refused, 1, given, limit);
+  refuse(refused, REFUSES_INDEX, given, limit);
   return -1;
 }
 
@@ -282,7 +282,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS) write_tiles(const __grid
     for (i64 before = threadIdx.x; before < tile; before += N_THREADS) column += p.counts[before];
     column = block_count(column, shared);
     if (tile == p.tiles - 1 && threadIdx.x == 0 && column + p.counts[tile] != p.found)
-      refuse(p.refused, 3, column + p.counts[tile], p.found);
+      refuse(p.refused, REFUSES_COUNT, column + p.counts[tile], p.found);
     for (int first = 0; first < N_TILE; first += N_THREADS) {
       const i64 i = tile * N_TILE + first + threadIdx.x;
       const bool is = is_nonzero(p.in, i, p.count);

@@ -95,7 +95,7 @@ __device__ __forceinline__ u8 *find_place(const append_params &p, i64 row, int *
   const i64 slot = load_int(p.slot, p.slot_type, low);
   const i64 position = load_int(p.past, p.past_type, low) + row - load_int(p.offsets, p.offsets_type, low);
   if (slot < 0 || slot >= p.kv.slots || position < 0 || position >= p.kv.capacity) {
-    if (threadIdx.x == 0) refuse(p.refused, 2, slot < 0 || slot >= p.kv.slots ? slot : position,
+    if (threadIdx.x == 0) refuse(p.refused, REFUSES_ROWS, slot < 0 || slot >= p.kv.slots ? slot : position,
                                  slot < 0 || slot >= p.kv.slots ? p.kv.slots : p.kv.capacity);
     return 0;
   }

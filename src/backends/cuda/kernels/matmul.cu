@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // y[m, n] = sum over k of x[m, k] w[n, k]: few rows of x (gemv), many (gemm). In front stand W_TYPE, W_LAYOUT, X_TYPE
-// (f32, f16, bf16, or 64 for a8), ROWS_A_WARP; weights.cu is part of the text.
+// (f32, f16, bf16, or 64 for a8), ROWS_A_WARP; weights.cu is part of the text. With EXPERTS, experts.cu is behind, which has the kernels.
 struct matmul_params {
   const u8 *x, *w;
   u8 *y;
@@ -252,8 +252,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_8(const __grid_con
 extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_8(const __grid_constant__ matmul_params p) { gemv_whole<8>(p); }
 #endif
 #endif
+#ifndef EXPERTS
 extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_1(const __grid_constant__ matmul_params p) { gemv_whole<1>(p); }
 extern "C" __global__ void __launch_bounds__(32 * WARPS) gemv_4(const __grid_constant__ matmul_params p) { gemv_whole<4>(p); }
+#endif
 
 // ---- few rows, tiles of 16 rows by 256 (layout 1): the warps of a block share a tile's rows and split k.
 // One int8 product m16n8k32 has the 16 rows of w and a run of 32 along k; x of run r stands in column r alone, so that
@@ -358,9 +360,11 @@ template <int MT> __device__ __forceinline__ void gemv_tiles(const matmul_params
   for (int i = 0; i < TILE_WARPS; i++) s += part[m][i][row];
   store_float(p.y, p.y_type, (m0 + m) * p.ldy + (i64)blockIdx.x * 16 + row, s);
 }
+#ifndef EXPERTS
 extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) gemv_tile_1(const __grid_constant__ matmul_params p) { gemv_tiles<1>(p); }
 extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) gemv_tile_4(const __grid_constant__ matmul_params p) { gemv_tiles<4>(p); }
-#else
+#endif
+#elif !defined(EXPERTS)
 extern "C" __global__ void gemv_tile_1(const __grid_constant__ matmul_params p) {}
 extern "C" __global__ void gemv_tile_4(const __grid_constant__ matmul_params p) {}
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Moving elements: copies and casts of any strides, padding, gather, positions, iota, concat.
+// Moving elements: copies and casts of any strides, padding, gather, append_dense, positions, iota, concat.
 
 struct copy_params {
   operand in, out;  // of one shape
@@ -79,7 +79,7 @@ extern "C" __global__ void gather(const __grid_constant__ gather_params p) {
     const i64 b = r / p.rows, k = r % p.rows, given = load_int(p.index, p.index_type, k);
     const i64 at = given < 0 ? given + p.limit : given;
     if (at < 0 || at >= p.limit) {
-      if (threadIdx.x == 0) refuse(p.refused, 1, given, p.limit);
+      if (threadIdx.x == 0) refuse(p.refused, REFUSES_INDEX, given, p.limit);
       continue;
     }
     const u8 *from = p.in + (b * p.limit + at) * bytes;
@@ -88,6 +88,42 @@ extern "C" __global__ void gather(const __grid_constant__ gather_params p) {
       for (i64 i = threadIdx.x; i < bytes / 4; i += blockDim.x) ((u32 *)to)[i] = ((const u32 *)from)[i];
     else
       for (i64 i = threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
+  }
+}
+
+// state[b, position[b] + i, ..] = x[b, i, ..]; nothing is written unless all rows have room.
+struct append_dense_params {
+  operand x, state;
+  const u8 *position;
+  refusal *refused;
+  i64 position_stride;
+  i32 position_type, pad;
+};
+// Where element i of x lies in a state that it is written to from position 0 on.
+__device__ __forceinline__ i64 offset_of_rows(const append_dense_params &p, i64 i) {
+  i64 offset = 0;
+  for (int a = p.x.rank - 1; a >= 0; a--) {
+    const i64 n = p.x.extent[a], q = i / n;
+    offset += (i - q * n) * p.state.stride[a];
+    i = q;
+  }
+  return offset;
+}
+extern "C" __global__ void append_dense(const __grid_constant__ append_dense_params p) {
+  GO();
+  WAIT();
+  const i64 room = p.state.extent[1] - p.x.extent[1], n = count_of(p.x), each = n / p.x.extent[0];
+  bool wrong = false;
+  for (i64 b = threadIdx.x; b < p.x.extent[0]; b += blockDim.x) {
+    const i64 at = load_int(p.position, p.position_type, b * p.position_stride);
+    if (at >= 0 && at <= room) continue;
+    wrong = true;
+    refuse(p.refused, REFUSES_ROWS, at, p.state.extent[1]);
+  }
+  if (__syncthreads_or(wrong)) return;
+  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+    const i64 at = load_int(p.position, p.position_type, i / each * p.position_stride);
+    convert(p.x.base, p.x.type, offset_of(p.x, i), p.state.base, p.state.type, offset_of_rows(p, i) + at * p.state.stride[1]);
   }
 }
 

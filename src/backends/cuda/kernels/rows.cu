@@ -14,7 +14,7 @@ extern "C" __global__ void gather_rows(const __grid_constant__ rows_params p) {
   for (i64 r = blockIdx.x; r < p.rows; r += gridDim.x) {
     const i64 given = load_int(p.index, p.index_type, r), at = given < 0 ? given + p.limit : given;
     if (at < 0 || at >= p.limit) {
-      if (threadIdx.x == 0) refuse(p.refused, 1, given, p.limit);
+      if (threadIdx.x == 0) refuse(p.refused, REFUSES_INDEX, given, p.limit);
       continue;
     }
     for (i64 b = threadIdx.x; b < blocks; b += blockDim.x) {

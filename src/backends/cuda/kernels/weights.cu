@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights of every type that has kernels. W_TYPE is rung_type's value, W_LAYOUT 0 for rows as they lie in files, else a
-// layout of layouts.c.
+// layout of layouts.c. books.cu is behind for the types that stand there.
 //
 // Block types: 32 neighbouring numbers of a row as levels q (signed bytes, four a word, in order) with a factor and an
 // offset for each half of 16: number i is d * q + m. All products are built on this one view.
@@ -21,9 +21,21 @@ struct quads {
 #define W_Q4_K 40
 #define W_Q5_K 41
 #define W_Q6_K 42
+#define W_Q8_1 37
+#define W_IQ1_S 43
+#define W_IQ1_M 44
+#define W_IQ2_XXS 45
+#define W_IQ2_XS 46
+#define W_IQ2_S 47
+#define W_IQ3_XXS 48
+#define W_IQ3_S 49
 #define W_IQ4_NL 50
 #define W_IQ4_XS 51
+#define W_TQ1_0 52
+#define W_TQ2_0 53
+#define W_MXFP4 54
 #define W_IS_FLOAT (W_TYPE <= W_BF16)
+#define W_IN_BOOKS (W_TYPE == W_Q8_1 || (W_TYPE >= W_IQ1_S && W_TYPE <= W_MXFP4 && W_TYPE != W_IQ4_NL && W_TYPE != W_IQ4_XS))
 
 __device__ __forceinline__ u32 load_u32_by_2(const u8 *p) {
   return (u32)((const u16 *)p)[0] | (u32)((const u16 *)p)[1] << 16;
@@ -101,6 +113,8 @@ __device__ __forceinline__ void load_quads(const u8 *w, i64 blocks, i64 n, i64 b
     out->q[2 * t + 1] = (int)__byte_perm(a, c, 0x7531);
   }
 }
+#elif W_IN_BOOKS
+__device__ __forceinline__ void load_quads(const u8 *w, i64 blocks, i64 n, i64 b, quads *out); // books.cu
 #else
 // Block b of 32 of row n; `blocks` of 32 in a row.
 __device__ __forceinline__ void load_quads(const u8 *w, i64 blocks, i64 n, i64 b, quads *out) {
