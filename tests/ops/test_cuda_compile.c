@@ -200,8 +200,9 @@ static void test_weights(void) {
                          a8 ? RUNG_TYPE_A8 : 0, a8 ? 2 : 1, !a8 && type != RUNG_TYPE_F32);
         rung_cuda_put_weights(type, layout, &front);
         compile(90, rung_type_name(type), &front, "matmul");
-        compile(90, rung_type_name(type), &front, "gemm");
-        if (layout || !block || type == RUNG_TYPE_Q6_K) { /* all that products with experts have of their own */
+        /* What differs from type to type is in the text above; of what else there is a few types are enough. */
+        if (layout || !block || type == RUNG_TYPE_Q6_K || type == RUNG_TYPE_IQ3_S) {
+          compile(90, rung_type_name(type), &front, "gemm");
           compile_experts(&front, rung_type_name(type), "matmul", "experts");
           compile_experts(&front, rung_type_name(type), "experts_order", "gemm");
         }
@@ -240,8 +241,8 @@ static void test_windows(void) {
     if (!whole || type == RUNG_TYPE_U8)
       compile_conv(90, type, whole ? RUNG_TYPE_I8 : type, whole ? RUNG_TYPE_I32 : type, 4);
   }
+  compile_conv(80, RUNG_TYPE_F32, RUNG_TYPE_F32, RUNG_TYPE_F32, 8);
   for (size_t i = 0; i < RUNG_COUNT(heights); i++) {
-    compile_conv(80, RUNG_TYPE_F32, RUNG_TYPE_F32, RUNG_TYPE_F32, heights[i]);
     compile_conv(90, RUNG_TYPE_F32, RUNG_TYPE_F32, RUNG_TYPE_F32, heights[i]);
   }
 }
