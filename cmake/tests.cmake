@@ -82,6 +82,9 @@ foreach(label unit ops golden cts formats models cli device)
   endforeach()
 endforeach()
 
+# Hundreds of texts go through the run-time compiler.
+set_tests_properties(test_cuda_compile PROPERTIES TIMEOUT 1200)
+
 # The op table on the CUDA device without a GPU: every step on the host, through memory of the false driver.
 add_dependencies(test_cuda_ops fake_cuda)
 add_test(NAME test_cuda_ops_host COMMAND test_cuda_ops)

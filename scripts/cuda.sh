@@ -8,7 +8,7 @@ build=$root/build/cuda
 out=${2:-$build/report}
 mkdir -p "$out"
 # Tests that may run beside each other, and those that look at the memory of the whole GPU.
-together="ops/test_cuda_compile ops/test_cuda_ops ops/test_cuda_rows ops/test_cuda_ragged models/test_cuda_model
+together="ops/test_cuda_ops ops/test_cuda_rows ops/test_cuda_ragged models/test_cuda_model
   models/test_cuda_cut models/test_cuda_tune models/test_cuda_captured models/test_cuda_choose models/test_cuda_bits cts/test_submit=cuda
   cts/test_submit_failures=cuda cts/test_submit_around=cuda cts/test_wanted=cuda device/test_cuda_fake device/test_cuda_failing
   device/test_cuda_numbers"
