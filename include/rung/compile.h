@@ -71,7 +71,9 @@ typedef enum rung_quant {
  * is what a zeroed struct says, changes nothing.
  *
  *   compute      what products, convolutions, attention and recurrences multiply, to nearest; sums are f32. Weights that
- *                they multiply with are kept so: half the bytes. Their results are of the category elementwise
+ *                they multiply with are kept so: half the bytes. Results of products are of the category elementwise;
+ *                convolutions, dense attention and recurrences that a device has in the type (the cpu device has none)
+ *                take their biases and first states in it, too, and give it
  *   reduction    results of reductions, norms, softmax, running sums and pooling; sums are f32
  *   elementwise  results of all other ops
  *   movement     results of ops that only move numbers: views, gathers, scatters, concat, pad, slices ...
@@ -85,7 +87,8 @@ typedef enum rung_quant {
  * What a policy leaves as it is: values that are not f32 (a graph's own f16 or f64, integers) except where a product
  * multiplies f32, f16 or bf16; quantised weights, and what quantised rows multiply; states, whose types the graph says,
  * and values that control ops carry; what is made of integers and constants alone (positions, angles, masks): rounding
- * those would round an index; products over a single k. Where a device has no kernel for a narrow type as good as that
+ * those would round an index (in bodies of branches and loops what comes from outside counts as measured, so pass such
+ * values as integers); products over a single k. An op that has one narrow operand takes all in its category's type. Where a device has no kernel for a narrow type as good as that
  * for f32 the op stays in f32, casts standing where it meets narrow values, and `rung inspect --fused` lists it. */
 typedef struct rung_precision {
   rung_type compute, reduction, elementwise, movement, boundary;

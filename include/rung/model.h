@@ -25,9 +25,9 @@ typedef struct rung_generator rung_generator;
 typedef struct rung_model_options {
   size_t size; /* sizeof(rung_model_options) */
   rung_quant quant;
-  rung_precision precision;
-  bool deterministic; /* as in rung_compile_options */
-  bool check;         /* read every weight once and refuse a NaN or an infinity */
+  rung_precision precision; /* its boundary is f32: logits and vectors are read so */
+  bool deterministic;       /* as in rung_compile_options */
+  bool check;               /* read every weight once and refuse a NaN or an infinity */
   /* Where compiles and packed forms are looked for and kept (rung/store.h), so that a start after the first makes
    * neither; kept alive. NULL: nowhere. */
   rung_store *store;

@@ -290,6 +290,8 @@ rung_status rung_model_open(rung_device *device, const rung_source *source, cons
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: device, source and out_model are required");
   if (o.size != sizeof o)
     return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: options.size is %zu, expected %zu", o.size, sizeof o);
+  if (o.precision.boundary != RUNG_TYPE_F32)
+    return rung_fail(error, RUNG_INVALID_ARGUMENT, "model: precision.boundary must be f32, as callers read it");
   rung_host *host = rung_device_host(device);
   rung_model *m = rung_host_alloc(host, RUNG_MEMORY_host, sizeof *m, 0);
   if (!m) return rung_fail(error, RUNG_OUT_OF_MEMORY, "model: out of memory");

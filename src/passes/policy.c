@@ -117,21 +117,40 @@ rung_type rung_precision_of(const rung_precision *policy, const rung_op *op) {
   return rung_op_moves(op) ? policy->movement : reduces(op) ? policy->reduction : policy->elementwise;
 }
 
-bool *rung_precision_exact(const rung_graph *g, rung_arena *arena) {
-  bool *exact = (bool *)rung_arena_array(arena, g->values + 1, sizeof *exact);
-  for (uint32_t i = 0; exact && i < g->nodes; i++) {
+static bool is_exact(const rung_graph *g, const bool *exact, uint32_t value) {
+  const rung_value_type *type = rung_graph_value_type(g, value);
+  const bool whole = rung_type_is_integer(type->type) || type->type == RUNG_TYPE_BOOL;
+  return exact[value] ||
+         (whole && type->kind == RUNG_VALUE_TENSOR && rung_graph_producer(g, value)->op != &rung_op_weight);
+}
+
+/* exact[value] of g; those of a body's inputs are there already. A fused node's results are told apart by its body:
+ * one of them may be made of integers alone, another not. False: no memory. */
+static bool find_exact(const rung_graph *g, rung_arena *arena, bool *exact) {
+  for (uint32_t i = 0; i < g->nodes; i++) {
     const rung_node *node = &g->node[i];
+    if (node->op == &rung_op_input && g->depth) continue;
+    if (node->op == &rung_op_fused) {
+      const rung_graph *body = node->body[0];
+      bool *inside = (bool *)rung_arena_array(arena, body->values + 1, sizeof *inside);
+      if (!inside) return false;
+      for (uint32_t k = 0; k < node->n_in && k < body->inputs; k++)
+        inside[body->node[body->input[k]].first_value] = is_exact(g, exact, node->in[k]);
+      if (!find_exact(body, arena, inside)) return false;
+      for (uint32_t r = 0; r < node->results; r++) exact[node->first_value + r] = inside[body->output[r].value];
+      continue;
+    }
     bool of = node->op == &rung_op_constant;
     if (!of && !(node->op->flags & (RUNG_OP_DECLARES | RUNG_OP_RANDOM | RUNG_OP_EFFECT | RUNG_OP_CONTROL))) {
       of = true;
-      for (uint32_t k = 0; k < node->n_in; k++) {
-        const rung_value_type *type = rung_graph_value_type(g, node->in[k]);
-        const bool whole = rung_type_is_integer(type->type) || type->type == RUNG_TYPE_BOOL;
-        of &= exact[node->in[k]] ||
-              (whole && type->kind == RUNG_VALUE_TENSOR && rung_graph_producer(g, node->in[k])->op != &rung_op_weight);
-      }
+      for (uint32_t k = 0; k < node->n_in; k++) of &= is_exact(g, exact, node->in[k]);
     }
     for (uint32_t r = 0; r < node->results; r++) exact[node->first_value + r] = of;
   }
-  return exact;
+  return true;
+}
+
+bool *rung_precision_exact(const rung_graph *g, rung_arena *arena) {
+  bool *exact = (bool *)rung_arena_array(arena, g->values + 1, sizeof *exact);
+  return exact && find_exact(g, arena, exact) ? exact : NULL;
 }

@@ -188,7 +188,8 @@ static rung_status narrow_whole(narrower *n, uint32_t index) {
 
 /* The type in which the node's weights are kept; f32: as they are. */
 static rung_type kept_in(const narrower *n, const rung_node *node) {
-  if (node->bodies || (node->op->flags & (RUNG_OP_DECLARES | RUNG_OP_CONTROL)) || rung_op_computes(node->op))
+  if (node->bodies || (node->op->flags & (RUNG_OP_DECLARES | RUNG_OP_CONTROL)) || rung_op_computes(node->op) ||
+      node->op == &rung_op_quantize_linear || node->op == &rung_op_dequantize_linear) /* scales are no numbers of it */
     return RUNG_TYPE_F32;
   const rung_type type = rung_precision_of(n->policy, node->op);
   bool reads = false, all = true;

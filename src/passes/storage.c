@@ -142,6 +142,7 @@ static bool has_state(const rung_graph *g, const rung_node *node) {
 static rung_status fits_whole(rung_keeper *k, const rung_node *node, rung_type type, bool *out_is) {
   const rung_graph *g = k->rw.from;
   *out_is = false;
+  if (k->rw.to->depth >= RUNG_MAX_NESTING) return RUNG_OK;
   if (has_state(g, node)) return whole_with_state(k, node, type, out_is);
   rung_value *in = (rung_value *)rung_arena_array(&k->rw.to->arena, node->n_in, sizeof *in);
   rung_match *match = (rung_match *)rung_arena_array(&k->rw.to->arena, 2, sizeof *match);
@@ -254,14 +255,8 @@ static void find_wants(rung_keeper *k) {
 }
 
 /* What a whole narrow op is made of: true if it is better left in f32. Of operands that are narrow already it needs no
- * cast; those that a device could not give narrow are not cast for it, and then go on as f32. */
-static bool stays_f32(const rung_keeper *k, const rung_node *node, bool reads, bool gives) {
-  if (passes_on(k->rw.from, node)) return !reads;
-  if (is_product(node->op)) return !gives;
-  bool forced = false;
-  for (uint32_t i = 0; i < node->n_in; i++) forced |= k->forced[node->in[i]];
-  return !reads && (forced || !gives);
-}
+ * cast. Operands of f32 are not cast for it: a sum would be of rounded numbers, and a mean of large ones an infinity. */
+static bool stays_f32(const rung_node *node, bool reads, bool gives) { return is_product(node->op) ? !gives : !reads; }
 
 static void find_kept(rung_keeper *k, uint32_t index) {
   const rung_graph *g = k->rw.from;
@@ -282,7 +277,7 @@ static void find_kept(rung_keeper *k, uint32_t index) {
     if (is_f32(g, node->first_value)) k->kept[node->first_value] = rung_graph_value_type(g, node->in[0])->type;
     return;
   }
-  if (k->way[index] == RUNG_KEEP_WHOLE && stays_f32(k, node, reads, gives)) {
+  if (k->way[index] == RUNG_KEEP_WHOLE && stays_f32(node, reads, gives)) {
     k->way[index] = RUNG_KEEP_F32;
     for (uint32_t i = 0; i < node->n_in; i++) forced |= k->forced[node->in[i]];
   }

@@ -171,7 +171,10 @@ static bool fits(const rung_cuda_looking *l, uint32_t s, bool quantized) {
   if (heads % kv_heads || heads / kv_heads > MOST_GROUP || kv_heads > RUNG_CUDA_COUNTERS || key_dim % 32 ||
       value_dim % 64 || key_dim > 128 || value_dim > 128)
     return false;
-  if (attend[-ROPE_Q].n_in > 2 && !rung_cuda_is_float(rung_cuda_in_ref(l, attend - ROPE_Q, 2)->type)) return false;
+  if (attend[-ROPE_Q].n_in > 2) {
+    const rung_ref *factors = rung_cuda_in_ref(l, attend - ROPE_Q, 2);
+    if (!rung_cuda_is_float(factors->type) || !rung_cuda_is_early(l, factors)) return false;
+  }
   const rung_ref *y = rung_cuda_out_ref(l, quantized ? attend + 1 : attend, 0);
   const rung_ref *read[3] = {rung_cuda_in_ref(l, attend - ROPE_Q, 0), rung_cuda_in_ref(l, attend - ROPE_K, 0),
                              rung_cuda_in_ref(l, attend - APPEND, 2)};
@@ -270,9 +273,9 @@ rung_status rung_cuda_join_one(rung_cuda *self, const rung_plan *plan, rung_aren
                                uint32_t s, rung_error *error) {
   const rung_cuda_looking l = {self, plan, arena, prepared, error};
   const rung_step *step = &plan->step[s];
-  if (self->chip < 90 || !rung_cuda_is_wanted(one_kernel.row.name) || s < ROPE_Q || step->kind != RUNG_STEP_KERNEL ||
-      step->op != &rung_op_attention_kv || step->variants != 1 || step[-APPEND].kind != RUNG_STEP_KERNEL ||
-      step[-APPEND].variants != 1)
+  if (!rung_cuda_has_one_row(self) || !rung_cuda_is_wanted(one_kernel.row.name) || s < ROPE_Q ||
+      step->kind != RUNG_STEP_KERNEL || step->op != &rung_op_attention_kv || step->variants != 1 ||
+      step[-APPEND].kind != RUNG_STEP_KERNEL || step[-APPEND].variants != 1)
     return RUNG_OK;
   rung_cuda_prepared *p = &prepared[step->variant], *append = &prepared[step[-APPEND].variant];
   const bool quantized = strcmp(p->kernel->row.name, "attend_rows_a8") == 0;

@@ -67,6 +67,8 @@ static bool are_aligned(const rung_run *run, uint32_t index) {
 
 static bool own_applies(const row_own *own, const rung_run *run, uint32_t index) {
   const rung_operand *x = operands_of(run, index);
+  for (uint32_t m = 0; m < (uint32_t)own->members; m++)
+    if (!is_aligned(operands_of(run, index - m) + 1)) return false; /* copied in sixteens */
   for (int a = 0; a < x->rank - 1; a++)
     if (x->extent[a] != 1) return false;
   if (own->after && !are_aligned(run, index + 1)) return false;
@@ -174,6 +176,7 @@ static bool take_product(const rung_cuda_looking *l, uint32_t s, row_group *g) {
   const rung_step *step = &l->plan->step[s];
   const rung_ref *x = rung_cuda_in_ref(l, step, 0), *w = rung_cuda_in_ref(l, step, 1);
   if (!few_of(l, s) || !rung_dims_is_constant(l->plan->dims, x->extent[x->rank - 1], &g->k)) return false;
+  if (!rung_cuda_is_early(l, w)) return false;
   g->tiled = x->type == RUNG_TYPE_A8 && w->layout;
   if (!g->tiled && (x->type == RUNG_TYPE_A8 || (w->type != RUNG_TYPE_F16 && w->type != RUNG_TYPE_BF16))) return false;
   *g = (row_group){.first = s, .members = 1, .k = g->k, .x = x, .w = w, .tiled = g->tiled};
@@ -391,7 +394,7 @@ rung_status rung_cuda_join_row(rung_cuda *self, const rung_plan *plan, rung_aren
   const rung_cuda_looking l = {self, plan, arena, prepared, error};
   row_group g;
   const rung_cuda_prepared *few = few_of(&l, step);
-  if (self->chip < 90 || !rung_cuda_is_wanted(row_kernel.row.name) || !few || few->one || few->ahead ||
+  if (!rung_cuda_has_one_row(self) || !rung_cuda_is_wanted(row_kernel.row.name) || !few || few->one || few->ahead ||
       !take_product(&l, step, &g))
     return RUNG_OK;
   if (shared_of(&g) > MOST_SHARED) return RUNG_OK;

@@ -147,4 +147,8 @@ extern const rung_cuda_unit rung_cuda_units[];
 extern const size_t rung_cuda_unit_count;
 const char *rung_cuda_unit_text(const char *name); /* NULL if there is none */
 
+/* Kernels of one row count on what a processor of compute capability 9.0 has: 227 KiB of shared memory, and launches that
+ * overlap. */
+static inline bool rung_cuda_has_one_row(const rung_cuda *self) { return self->chip / 10 == 9; }
+
 #endif

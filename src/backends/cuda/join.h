@@ -35,6 +35,12 @@ static inline bool rung_cuda_lives_until(const rung_cuda_looking *l, const rung_
   const rung_buffer *b = rung_cuda_buffer_of(l, ref);
   return !b || b->last >= step;
 }
+/* Was it there before the run's kernels began, and does none of them write it? Such operands are read before the kernel in
+ * front is done. */
+static inline bool rung_cuda_is_early(const rung_cuda_looking *l, const rung_ref *ref) {
+  const uint8_t kind = l->plan->root[ref->root].kind;
+  return kind == RUNG_ROOT_WEIGHT || kind == RUNG_ROOT_FORM || kind == RUNG_ROOT_CONSTANT || kind == RUNG_ROOT_INPUT;
+}
 static inline bool rung_cuda_overlap(const rung_cuda_looking *l, const rung_ref *a, const rung_ref *b) {
   const rung_buffer *x = rung_cuda_buffer_of(l, a), *y = rung_cuda_buffer_of(l, b);
   return x && y && x->offset < y->offset + y->bound && y->offset < x->offset + x->bound;

@@ -109,7 +109,8 @@ static rung_status session_begin(void *self, const rung_plan *plan, rung_error *
 static bool has_ways(const session *s, rung_cuda_ways ways, uint32_t step) {
   const rung_step *at = &s->plan->step[step];
   rung_cuda_attend_shape shape;
-  if (s->device->chip < 90 || at->kind != RUNG_STEP_KERNEL || at->op != &rung_op_attention_kv || at->variants != 1)
+  if (!rung_cuda_has_one_row(s->device) || at->kind != RUNG_STEP_KERNEL || at->op != &rung_op_attention_kv ||
+      at->variants != 1)
     return false;
   const rung_cuda_prepared *p = &s->image->prepared[at->variant];
   if (!rung_cuda_attend_shape_of(s->plan, at, &shape) ||

@@ -14,10 +14,10 @@
 /* Portable: what is compiled, not for which machine. */
 rung_status rung_aot_key(const rung_device *device, const rung_graph *graph, const rung_compile_options *options,
                          rung_error *error, rung_hash *out_key);
-/* What of a device decides how a graph is optimised: its kernel rows and layouts. The same entry may be there for
- * several of them. */
 /* Five bytes, in keys and manifests. */
 void rung_aot_put_precision(rung_text *out, const rung_precision *precision);
+/* What of a device decides how a graph is optimised: its kernel rows and layouts. The same entry may be there for
+ * several of them. */
 rung_status rung_aot_tag(const rung_device *device, rung_error *error, uint64_t *out_tag);
 
 /* The identity of a view's weight (aot_forms.c). */

@@ -376,6 +376,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) attend_one(const __grid
     if (thread == 0)
       refuse(p.refused, REFUSES_ROWS, slot < 0 || slot >= p.kv.slots ? slot : position,
              slot < 0 || slot >= p.kv.slots ? p.kv.slots : p.kv.capacity);
+    WAIT(); // for the kernels behind, which wait for this one only
     return;
   }
   const steps_of_row s = steps_at(p, position);

@@ -17,7 +17,10 @@
 #define ROUNDS ((GROUPS + THREADS - 1) / THREADS)
 __device__ __forceinline__ void make_x(const step_params &p, float *, u8 *image) {
   twice(real) {
-    if (real) WAIT();
+    if (real) {
+      WAIT();
+      if (READY) __syncthreads(); // a group may be another thread's than in the run for nothing
+    }
     const int ready = !real ? 0 : READY ? 4 * p.x_whole : WIDTH / 8;
     int2 q[ROUNDS], of[ROUNDS];
 #pragma unroll
