@@ -85,11 +85,12 @@ typedef enum rung_quant {
  * 6e-8 zero; bf16 has the range of f32 and 8 bits. NaN stays NaN.
  *
  * What a policy leaves as it is: values that are not f32 (a graph's own f16 or f64, integers) except where a product
- * multiplies f32, f16 or bf16; quantised weights, and what quantised rows multiply; states, whose types the graph says,
- * and values that control ops carry; what is made of integers and constants alone (positions, angles, masks): rounding
- * those would round an index (in bodies of branches and loops what comes from outside counts as measured, so pass such
- * values as integers); products over a single k. An op that has one narrow operand takes all in its category's type. Where a device has no kernel for a narrow type as good as that
- * for f32 the op stays in f32, casts standing where it meets narrow values, and `rung inspect --fused` lists it. */
+ * multiplies f32, f16 or bf16; quantised weights, and what quantised rows multiply; states, whose types the graph
+ * says, and values that control ops carry; what is made of integers and constants alone (positions, angles, masks):
+ * rounding those would round an index (in bodies of branches and loops what comes from outside counts as measured, so
+ * pass such values as integers); products over a single k. An op that has one narrow operand takes all in its
+ * category's type. Where a device has no kernel for a narrow type as good as that for f32 the op stays in f32, casts
+ * standing where it meets narrow values, and `rung inspect --fused` lists it. */
 typedef struct rung_precision {
   rung_type compute, reduction, elementwise, movement, boundary;
 } rung_precision;

@@ -92,6 +92,10 @@ bool rung_op_computes(const rung_op *op) {
   return is_of(op, list, RUNG_COUNT(list));
 }
 
+bool rung_op_is_product(const rung_op *op) {
+  return op == &rung_op_matmul || op == &rung_op_grouped_matmul || op == &rung_op_expert_matmul;
+}
+
 bool rung_op_moves(const rung_op *op) {
   static const rung_op *const list[] = {&rung_op_concat,          &rung_op_pad,       &rung_op_gather,
                                         &rung_op_gather_elements, &rung_op_gather_nd, &rung_op_scatter_elements,

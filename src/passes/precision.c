@@ -6,8 +6,6 @@
  * Convolutions, dense attention and recurrences take and give the narrow type. The cast of a weight becomes a form of
  * half the bytes (weights_only). Weights that other ops read are cast to the type of the reader's category and, for the
  * reader, back: the form ends at the first cast. A node is chosen by what its operands are, never by extents. */
-#include <stdio.h>
-#include <string.h>
 
 #include "ops/attrs.h"
 #include "ops/build.h"
@@ -15,16 +13,14 @@
 #include "passes/pass.h"
 #include "passes/policy.h"
 
-enum { TYPES = RUNG_TYPE_BF16 + 1 };
-
 typedef struct narrower {
   rung_pass_env *env;
   rung_rewrite rw;
   const rung_precision *policy;
-  bool *weight;            /* by value: is it made of weights alone? */
-  bool *exact;             /* by value: of integers and constants alone */
-  rung_value *cast[TYPES]; /* by value: as f16 and as bf16 in `to` */
-  rung_value *back[TYPES]; /* the same as f32 again */
+  bool *weight;                          /* by value: is it made of weights alone? */
+  bool *exact;                           /* by value: of integers and constants alone */
+  rung_value *cast[RUNG_PRECISION_ENDS]; /* by value: as f16 and as bf16 in `to` */
+  rung_value *back[RUNG_PRECISION_ENDS]; /* the same as f32 again */
 } narrower;
 
 static void find_weights(narrower *n) {
@@ -107,12 +103,8 @@ static bool has_one_k(const narrower *n, const rung_node *node) {
   return a->rank && rung_dims_is_constant(n->rw.from->dims, a->extent[a->rank - 1], &k) && k == 1;
 }
 
-static bool is_product(const rung_node *node) {
-  return node->op == &rung_op_matmul || node->op == &rung_op_expert_matmul;
-}
-
 static bool narrows_product(const narrower *n, const rung_node *node) {
-  if (!is_product(node) || !multiplies(n, node->op)) return false;
+  if (!rung_op_is_product(node->op) || node->op == &rung_op_grouped_matmul || !multiplies(n, node->op)) return false;
   if (n->weight[node->in[0]] && n->weight[node->in[1]]) return false; /* computed once, when weights are loaded */
   const rung_type made = node->op == &rung_op_matmul ? ((const rung_matmul_attrs *)node->attrs)->type
                                                      : ((const rung_expert_matmul_attrs *)node->attrs)->type;
@@ -131,13 +123,10 @@ static rung_status narrow_product(narrower *n, uint32_t index) {
 
 /* ---- what takes and gives one type: convolutions, attention, recurrences */
 
-static bool is_f32(const rung_value_type *type) {
-  return type->kind == RUNG_VALUE_TENSOR && type->type == RUNG_TYPE_F32 && !type->layout;
-}
-
 static bool narrows_whole(const narrower *n, const rung_node *node) {
-  if (is_product(node) || node->op == &rung_op_grouped_matmul || node->op == &rung_op_attention_kv) return false;
-  if (!node->n_in || !multiplies(n, node->op) || !is_f32(type_of(n, node->in[0])) || is_exact(n, node->in[0]))
+  if (rung_op_is_product(node->op) || node->op == &rung_op_attention_kv) return false;
+  if (!node->n_in || !multiplies(n, node->op) || !rung_is_plain_f32(type_of(n, node->in[0])) ||
+      is_exact(n, node->in[0]))
     return false;
   for (uint32_t k = 0; k < node->n_in; k++)
     if (!n->weight[node->in[k]]) return true;
@@ -146,7 +135,7 @@ static bool narrows_whole(const narrower *n, const rung_node *node) {
 
 /* Not the mask of dense attention: what it adds may be as low as f32 goes. */
 static bool rounds_operand(const narrower *n, const rung_node *node, uint32_t k) {
-  return is_f32(type_of(n, node->in[k])) && !(node->op == &rung_op_attention && k == 3);
+  return rung_is_plain_f32(type_of(n, node->in[k])) && !(node->op == &rung_op_attention && k == 3);
 }
 
 static rung_status narrow_whole(narrower *n, uint32_t index) {
@@ -177,7 +166,7 @@ static rung_status narrow_whole(narrower *n, uint32_t index) {
     const uint32_t value = node->first_value + r;
     const rung_value result = rung_node_result(to, made, r);
     n->rw.map[value] = result;
-    if (!is_f32(type_of(n, value))) continue;
+    if (!rung_is_plain_f32(type_of(n, value))) continue;
     n->cast[type][value] = result;
     n->rw.map[value] = rung_build_cast(to, result, RUNG_TYPE_F32);
   }
@@ -195,7 +184,7 @@ static rung_type kept_in(const narrower *n, const rung_node *node) {
   bool reads = false, all = true;
   for (uint32_t k = 0; k < node->n_in; k++) {
     const bool weight = n->weight[node->in[k]];
-    reads |= weight && is_f32(type_of(n, node->in[k]));
+    reads |= weight && rung_is_plain_f32(type_of(n, node->in[k]));
     all &= weight || rung_graph_producer(n->rw.from, node->in[k])->op == &rung_op_constant;
   }
   return reads && !all ? type : RUNG_TYPE_F32;
@@ -212,7 +201,7 @@ static rung_status read_kept(narrower *n, uint32_t index, rung_type type) {
   for (uint32_t k = 0; k < node->n_in; k++) {
     const uint32_t value = node->in[k];
     in[k] = n->rw.map[value];
-    if (!n->weight[value] || !is_f32(type_of(n, value))) continue;
+    if (!n->weight[value] || !rung_is_plain_f32(type_of(n, value))) continue;
     in[k] = narrow_plain(n, value, type);
     if (moved) continue;
     rung_value *back = &n->back[type][value];
@@ -220,7 +209,7 @@ static rung_status read_kept(narrower *n, uint32_t index, rung_type type) {
     in[k] = *back;
   }
   if (!rung_rewrite_copy_with(&n->rw, index, in, node->n_in)) return rung_pass_failed(n->env, to);
-  if (moved && is_f32(type_of(n, node->first_value))) {
+  if (moved && rung_is_plain_f32(type_of(n, node->first_value))) {
     n->cast[type][node->first_value] = n->rw.map[node->first_value];
     n->rw.map[node->first_value] = rung_build_cast(to, n->rw.map[node->first_value], RUNG_TYPE_F32);
   }
@@ -238,7 +227,7 @@ rung_status rung_pass_precision(rung_pass_env *env, const rung_graph *from, rung
   n.weight = (bool *)rung_arena_array(&to->arena, from->values + 1, sizeof *n.weight);
   n.exact = rung_precision_exact(from, &to->arena);
   if (!n.weight || !n.exact) return rung_pass_no_memory(env);
-  for (int type = RUNG_TYPE_F16; type < TYPES; type++) {
+  for (int type = RUNG_TYPE_F16; type < RUNG_PRECISION_ENDS; type++) {
     n.cast[type] = (rung_value *)rung_arena_array(&to->arena, from->values + 1, sizeof **n.cast);
     n.back[type] = (rung_value *)rung_arena_array(&to->arena, from->values + 1, sizeof **n.back);
     if (!n.cast[type] || !n.back[type]) return rung_pass_no_memory(env);
@@ -254,11 +243,9 @@ static rung_status rewrite(narrower *n, uint32_t index) {
   if (narrows_whole(n, node)) return narrow_whole(n, index);
   if (n->policy->compute == RUNG_TYPE_BF16 && rung_pass_is_attention(node))
     return rung_pass_narrow_attention(n->env, &n->rw, index);
-  if (n->policy->compute != RUNG_TYPE_F32 && rung_op_computes(node->op) && !multiplies(n, node->op)) {
-    char why[80];
-    snprintf(why, sizeof why, "this device has none that is as good as that of f32");
-    rung_note(n->env, RUNG_NOTE_NEARLY, node->label, node->op->name, why);
-  }
+  if (n->policy->compute != RUNG_TYPE_F32 && rung_op_computes(node->op) && !multiplies(n, node->op))
+    rung_note(n->env, RUNG_NOTE_NEARLY, node->label, node->op->name,
+              "this device has none that is as good as that of f32");
   const rung_type kept = kept_in(n, node);
   if (kept != RUNG_TYPE_F32) return read_kept(n, index, kept);
   return rung_pass_copy(n->env, &n->rw, index, rung_pass_precision);

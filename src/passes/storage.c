@@ -10,7 +10,6 @@
  * that its operand came. Bodies of `if` and `loop` begin and end with the types that they have. */
 #include "passes/storage.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "ops/attrs.h"
@@ -20,15 +19,7 @@
 
 rung_status rung_pass_storage(rung_pass_env *env, const rung_graph *from, rung_graph *to);
 
-static bool is_f32(const rung_graph *g, uint32_t value) {
-  const rung_value_type *type = rung_graph_value_type(g, value);
-  return type->kind == RUNG_VALUE_TENSOR && type->type == RUNG_TYPE_F32 && !type->layout;
-}
-static bool is_narrow(rung_type type) { return type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16; }
-
-static bool is_product(const rung_op *op) {
-  return op == &rung_op_matmul || op == &rung_op_grouped_matmul || op == &rung_op_expert_matmul;
-}
+static bool is_f32(const rung_graph *g, uint32_t value) { return rung_is_plain_f32(rung_graph_value_type(g, value)); }
 
 /* ---- values of `to` */
 
@@ -63,15 +54,15 @@ rung_value rung_keeper_get(rung_keeper *k, uint32_t value, rung_type type) {
   if (type != RUNG_TYPE_F32) *as = constant_as(k, value, type);
   if (as->id) return *as;
   rung_value made = k->rw.map[value];
-  for (int t = RUNG_TYPE_F16; t < RUNG_KEEPER_TYPES && !made.id; t++) made = k->narrow[t][value];
+  for (int t = RUNG_TYPE_F16; t < RUNG_PRECISION_ENDS && !made.id; t++) made = k->narrow[t][value];
   return *as = rung_build_cast(k->rw.to, made, type);
 }
 
 /* What a reader that takes f32 as well as what is kept gets. */
 rung_value rung_keeper_kept(rung_keeper *k, uint32_t value) {
   const rung_type type = k->kept[value];
-  return is_narrow(type) && k->narrow[type][value].id ? k->narrow[type][value]
-                                                      : rung_keeper_get(k, value, RUNG_TYPE_F32);
+  return rung_type_is_narrow(type) && k->narrow[type][value].id ? k->narrow[type][value]
+                                                                : rung_keeper_get(k, value, RUNG_TYPE_F32);
 }
 
 /* ---- which nodes can be narrow */
@@ -97,7 +88,7 @@ static bool as_good(const rung_keeper *k, const rung_match *wide, const rung_mat
 
 /* Attributes with the type of the result changed, in memory of `to`; others as they are. */
 static const void *attrs_as(rung_keeper *k, const rung_node *node, rung_type type) {
-  if (!is_product(node->op)) return node->attrs;
+  if (!rung_op_is_product(node->op)) return node->attrs;
   void *attrs = rung_attrs_copy(node->op, &k->rw.to->arena, node->attrs);
   if (!attrs) return NULL;
   if (node->op == &rung_op_matmul)
@@ -111,7 +102,7 @@ static const void *attrs_as(rung_keeper *k, const rung_node *node, rung_type typ
 
 /* Products keep their factors, which an earlier pass has cast; others take the narrow type. */
 static bool takes_as(const rung_keeper *k, const rung_node *node, uint32_t operand) {
-  return is_f32(k->rw.from, node->in[operand]) && !is_product(node->op);
+  return is_f32(k->rw.from, node->in[operand]) && !rung_op_is_product(node->op);
 }
 
 /* Operands of states: the shape rules of these two are known to take narrow rows. */
@@ -184,7 +175,8 @@ static bool is_between(const rung_graph *g, const rung_node *node) {
   const rung_value_type *in = rung_graph_value_type(g, node->in[0]);
   const rung_type out = rung_graph_value_type(g, node->first_value)->type;
   if (in->kind != RUNG_VALUE_TENSOR || in->layout) return false;
-  return (in->type == RUNG_TYPE_F32 && is_narrow(out)) || (is_narrow(in->type) && out == RUNG_TYPE_F32);
+  return (in->type == RUNG_TYPE_F32 && rung_type_is_narrow(out)) ||
+         (rung_type_is_narrow(in->type) && out == RUNG_TYPE_F32);
 }
 
 static bool is_lone(const rung_node *node) {
@@ -210,12 +202,9 @@ static rung_status find_way(rung_keeper *k, uint32_t index) {
     return RUNG_OK;
   const rung_target *target = k->env->target;
   bool is = false;
-  if (rung_op_computes(node->op) && !is_product(node->op) &&
-      (k->policy->compute != type ||
-       (target->multiplies_narrow && !target->multiplies_narrow(target, node->op, type)))) {
-    k->refused[index] = true;
+  if (rung_op_computes(node->op) && !rung_op_is_product(node->op) &&
+      (k->policy->compute != type || (target->multiplies_narrow && !target->multiplies_narrow(target, node->op, type))))
     return RUNG_OK;
-  }
   if (is_lone(node)) RUNG_TRY(rung_keeper_try_lone(k, node, type, &is));
   if (is) {
     k->way[index] = RUNG_KEEP_BODY;
@@ -223,7 +212,6 @@ static rung_status find_way(rung_keeper *k, uint32_t index) {
   }
   RUNG_TRY(fits_whole(k, node, type, &is));
   if (is) k->way[index] = RUNG_KEEP_WHOLE;
-  k->refused[index] = !is;
   if (!is) rung_note(k->env, RUNG_NOTE_NEARLY, node->label, node->op->name, "stays in f32: no kernel as good for less");
   return RUNG_OK;
 }
@@ -249,23 +237,22 @@ static void find_wants(rung_keeper *k) {
     const rung_node *node = &g->node[i];
     uint8_t want = k->way[i] == RUNG_KEEP_F32 ? RUNG_WANT_F32 : RUNG_WANT_NARROW;
     if (k->way[i] == RUNG_KEEP_WHOLE && passes_on(g, node)) want = k->wants[node->first_value];
-    if (k->way[i] == RUNG_KEEP_WHOLE && is_product(node->op)) want = RUNG_WANT_F32;
+    if (k->way[i] == RUNG_KEEP_WHOLE && rung_op_is_product(node->op)) want = RUNG_WANT_F32;
     for (uint32_t n = 0; n < node->n_in; n++) k->wants[node->in[n]] |= want;
   }
 }
 
 /* What a whole narrow op is made of: true if it is better left in f32. Of operands that are narrow already it needs no
  * cast. Operands of f32 are not cast for it: a sum would be of rounded numbers, and a mean of large ones an infinity. */
-static bool stays_f32(const rung_node *node, bool reads, bool gives) { return is_product(node->op) ? !gives : !reads; }
+static bool stays_f32(const rung_node *node, bool reads, bool gives) {
+  return rung_op_is_product(node->op) ? !gives : !reads;
+}
 
 static void find_kept(rung_keeper *k, uint32_t index) {
   const rung_graph *g = k->rw.from;
   const rung_node *node = &g->node[index];
-  bool reads = false, gives = !node->results || (node->op->flags & RUNG_OP_EFFECT), forced = k->refused[index];
-  for (uint32_t i = 0; i < node->n_in; i++) {
-    reads |= is_narrow(k->kept[node->in[i]]);
-    forced |= rung_op_moves(node->op) && k->forced[node->in[i]];
-  }
+  bool reads = false, gives = !node->results || (node->op->flags & RUNG_OP_EFFECT);
+  for (uint32_t i = 0; i < node->n_in; i++) reads |= rung_type_is_narrow(k->kept[node->in[i]]);
   for (uint32_t r = 0; r < node->results; r++)
     gives |= is_f32(g, node->first_value + r) && (k->wants[node->first_value + r] & RUNG_WANT_NARROW) &&
              !k->exact[node->first_value + r];
@@ -277,15 +264,11 @@ static void find_kept(rung_keeper *k, uint32_t index) {
     if (is_f32(g, node->first_value)) k->kept[node->first_value] = rung_graph_value_type(g, node->in[0])->type;
     return;
   }
-  if (k->way[index] == RUNG_KEEP_WHOLE && stays_f32(node, reads, gives)) {
-    k->way[index] = RUNG_KEEP_F32;
-    for (uint32_t i = 0; i < node->n_in; i++) forced |= k->forced[node->in[i]];
-  }
+  if (k->way[index] == RUNG_KEEP_WHOLE && stays_f32(node, reads, gives)) k->way[index] = RUNG_KEEP_F32;
   if (k->way[index] == RUNG_KEEP_BODY && !reads && !gives) k->way[index] = RUNG_KEEP_F32;
   for (uint32_t r = 0; r < node->results; r++) {
     const uint32_t value = node->first_value + r;
     const bool whole = k->way[index] == RUNG_KEEP_WHOLE;
-    k->forced[value] = k->way[index] == RUNG_KEEP_F32 && forced;
     if (k->way[index] != RUNG_KEEP_F32 && is_f32(g, value) &&
         (whole || ((k->wants[value] & RUNG_WANT_NARROW) && !k->exact[value])))
       k->kept[value] = rung_precision_of(k->policy, maker_of(node, r));
@@ -346,7 +329,7 @@ static rung_status declare_input(rung_keeper *k, const rung_node *node) {
 
 static rung_status rewrite(rung_keeper *k, uint32_t index) {
   const rung_node *node = &k->rw.from->node[index];
-  if (node->op == &rung_op_input && is_narrow(k->kept[node->first_value])) return declare_input(k, node);
+  if (node->op == &rung_op_input && rung_type_is_narrow(k->kept[node->first_value])) return declare_input(k, node);
   bool done = false;
   switch (k->way[index]) {
     case RUNG_KEEP_CAST:
@@ -367,11 +350,9 @@ static rung_status begin(rung_keeper *k, const rung_graph *from, rung_graph *to)
   k->exact = rung_precision_exact(from, &to->arena);
   k->way = (uint8_t *)rung_arena_array(&to->arena, from->nodes + 1, sizeof *k->way);
   k->wants = (uint8_t *)rung_arena_array(&to->arena, from->values + 1, sizeof *k->wants);
-  k->refused = (bool *)rung_arena_array(&to->arena, from->nodes + 1, sizeof *k->refused);
-  k->forced = (bool *)rung_arena_array(&to->arena, from->values + 1, sizeof *k->forced);
   k->kept = (rung_type *)rung_arena_array(&to->arena, from->values + 1, sizeof *k->kept);
-  if (!k->exact || !k->way || !k->wants || !k->kept || !k->refused || !k->forced) return rung_pass_no_memory(k->env);
-  for (int type = RUNG_TYPE_F16; type < RUNG_KEEPER_TYPES; type++) {
+  if (!k->exact || !k->way || !k->wants || !k->kept) return rung_pass_no_memory(k->env);
+  for (int type = RUNG_TYPE_F16; type < RUNG_PRECISION_ENDS; type++) {
     k->narrow[type] = (rung_value *)rung_arena_array(&to->arena, from->values + 1, sizeof **k->narrow);
     if (!k->narrow[type]) return rung_pass_no_memory(k->env);
   }
@@ -388,11 +369,11 @@ rung_status rung_pass_storage(rung_pass_env *env, const rung_graph *from, rung_g
   const rung_type boundary = to->depth ? RUNG_TYPE_F32 : k.policy->boundary;
   for (uint32_t i = 0; i < from->outputs; i++) { /* all as f32 first: an output may be read as f32 for another type */
     const uint32_t value = from->output[i].value;
-    if (is_f32(from, value) && !is_narrow(boundary)) rung_keeper_get(&k, value, RUNG_TYPE_F32);
-    if (is_f32(from, value) && is_narrow(boundary)) rung_keeper_get(&k, value, boundary);
+    if (is_f32(from, value) && !rung_type_is_narrow(boundary)) rung_keeper_get(&k, value, RUNG_TYPE_F32);
+    if (is_f32(from, value) && rung_type_is_narrow(boundary)) rung_keeper_get(&k, value, boundary);
   }
   for (uint32_t i = 0; i < from->outputs; i++)
-    if (is_f32(from, from->output[i].value) && is_narrow(boundary))
+    if (is_f32(from, from->output[i].value) && rung_type_is_narrow(boundary))
       k.rw.map[from->output[i].value] = k.narrow[boundary][from->output[i].value];
   if (rung_graph_status(to)) return rung_pass_failed(env, to);
   return rung_rewrite_finish(&k.rw, env->error);

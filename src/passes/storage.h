@@ -4,8 +4,7 @@
 #define RUNG_PASSES_STORAGE_H
 
 #include "passes/pass.h"
-
-enum { RUNG_KEEPER_TYPES = RUNG_TYPE_BF16 + 1 };
+#include "passes/policy.h"
 
 /* What becomes of a node. */
 enum {
@@ -20,13 +19,11 @@ typedef struct rung_keeper {
   rung_pass_env *env;
   rung_rewrite rw; /* its map: values as they are, or as f32 if somebody wants that */
   const rung_precision *policy;
-  bool *exact;                           /* by value */
-  bool *refused;                         /* by node: has the device no kernel for it that is as good as for f32? */
-  bool *forced;                          /* by value: is it f32 for that reason? */
-  uint8_t *way;                          /* by node: RUNG_KEEP_* */
-  uint8_t *wants;                        /* by value: RUNG_WANT_* */
-  rung_type *kept;                       /* by value of f32 */
-  rung_value *narrow[RUNG_KEEPER_TYPES]; /* by value of f32: as that type; null: not there yet */
+  bool *exact;                             /* by value */
+  uint8_t *way;                            /* by node: RUNG_KEEP_* */
+  uint8_t *wants;                          /* by value: RUNG_WANT_* */
+  rung_type *kept;                         /* by value of f32 */
+  rung_value *narrow[RUNG_PRECISION_ENDS]; /* by value of f32: as that type; null: not there yet */
 } rung_keeper;
 
 rung_value rung_keeper_get(rung_keeper *keeper, uint32_t value, rung_type type);

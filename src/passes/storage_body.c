@@ -26,7 +26,7 @@ typedef struct remaker {
 
 static rung_value widened(rung_graph *body, rung_value value) {
   const rung_type type = rung_graph_value_type(body, value.id)->type;
-  return type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16 ? rung_build_cast(body, value, RUNG_TYPE_F32) : value;
+  return rung_type_is_narrow(type) ? rung_build_cast(body, value, RUNG_TYPE_F32) : value;
 }
 
 /* ---- the question for a kernel, before anything is added to the graph */
@@ -54,8 +54,7 @@ rung_status rung_keeper_try_lone(rung_keeper *k, const rung_node *node, rung_typ
   rung_value in[RUNG_KERNEL_IN];
   for (uint32_t i = 0; i < node->n_in; i++) {
     rung_value_type own = *rung_graph_value_type(g, node->in[i]);
-    const bool narrow = own.type == RUNG_TYPE_F32 && own.kind == RUNG_VALUE_TENSOR && !own.layout;
-    if (narrow) own.type = type;
+    if (rung_is_plain_f32(&own)) own.type = type;
     in[i] = rung_body_input(body, 'x', i, &own);
   }
   for (uint32_t i = 0; i < node->n_in && !rung_graph_status(body); i++)
@@ -74,7 +73,7 @@ rung_status rung_keeper_try_lone(rung_keeper *k, const rung_node *node, rung_typ
 /* The old operand i as operand of the new node. `f32`: that is asked for. */
 static void add_operand(remaker *m, uint32_t value, bool f32) {
   const rung_value_type *type = rung_graph_value_type(m->k->rw.from, value);
-  const bool tensor = type->kind == RUNG_VALUE_TENSOR && type->type == RUNG_TYPE_F32 && !type->layout;
+  const bool tensor = rung_is_plain_f32(type);
   m->in[m->n_in] = !tensor ? m->k->rw.map[value]
                    : f32   ? rung_keeper_get(m->k, value, RUNG_TYPE_F32)
                            : rung_keeper_kept(m->k, value);

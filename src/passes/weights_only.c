@@ -32,8 +32,7 @@ static bool is_view(const rung_node *node) { return (node->op->flags & RUNG_OP_V
 static bool is_widening(const deriver *d, const rung_node *node) {
   if (node->op != &rung_op_cast || !rung_precision_stores(&d->env->options->precision)) return false;
   const rung_type in = rung_graph_value_type(d->rw.from, node->in[0])->type;
-  return (in == RUNG_TYPE_F16 || in == RUNG_TYPE_BF16) &&
-         rung_graph_value_type(d->rw.from, node->first_value)->type == RUNG_TYPE_F32;
+  return rung_type_is_narrow(in) && rung_graph_value_type(d->rw.from, node->first_value)->type == RUNG_TYPE_F32;
 }
 
 static bool packs(const deriver *d, const rung_node *node, bool *out_turn) {

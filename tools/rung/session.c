@@ -205,9 +205,12 @@ rung_source cli_source(const cli_session *s) {
 rung_compile_options cli_compile_options(const cli_options *options) {
   rung_compile_options o = rung_compile_options_default();
   o.quant = options->quant == CLI_QUANT_EXACT ? RUNG_QUANT_EXACT : RUNG_QUANT_FAST;
-  static const rung_type narrow[] = {RUNG_TYPE_F32, RUNG_TYPE_F16, RUNG_TYPE_BF16, RUNG_TYPE_BF16, RUNG_TYPE_F16};
-  o.precision = options->precision < CLI_PRECISION_MIXED ? rung_precision_all(narrow[options->precision])
-                                                         : rung_precision_mixed(narrow[options->precision]);
+  static const char *const policy[] = {[CLI_PRECISION_F32] = "f32",
+                                       [CLI_PRECISION_F16] = "f16",
+                                       [CLI_PRECISION_BF16] = "bf16",
+                                       [CLI_PRECISION_MIXED] = "mixed",
+                                       [CLI_PRECISION_MIXED_F16] = "mixed-f16"};
+  (void)!rung_precision_find(policy[options->precision], &o.precision);
   o.deterministic = options->deterministic;
   return o;
 }

@@ -7,13 +7,7 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { WHY_BYTES = 120, NARROW_VALUES = 64, WIDE_VALUES = 128, FEW_QUERIES = 16, POOLED_COLUMNS = 32 };
-
-static bool refuse(char *why, const char *text) {
-  if (why) snprintf(why, WHY_BYTES, "%s", text);
-  return false;
-}
-static uint64_t address(const rung_operand *o) { return (uint64_t)(uintptr_t)o->base; }
+enum { NARROW_VALUES = 64, WIDE_VALUES = 128, FEW_QUERIES = 16, POOLED_COLUMNS = 32 };
 
 /* ---- attention */
 
@@ -37,8 +31,8 @@ typedef struct attention_own {
 static bool fits_attention(const rung_match *match, char *why) {
   for (uint32_t i = 0; i < 3; i++)
     if (match->in[i]->type > RUNG_TYPE_F64 || match->in[i]->type != match->in[0]->type || match->in[i]->layout)
-      return refuse(why, "q, keys and values are not of one type of plain floats");
-  return match->out[0].type == match->in[0]->type || refuse(why, "the result is of another type");
+      return rung_cuda_unfit(why, "q, keys and values are not of one type of plain floats");
+  return match->out[0].type == match->in[0]->type || rung_cuda_unfit(why, "the result is of another type");
 }
 
 static rung_status prepare(const rung_cuda_prepare *in, rung_text *front, bool ragged) {
@@ -80,7 +74,7 @@ static rung_status emit(const rung_cuda_step *step, attention_params *p, int64_t
 }
 
 static attention_operand tensor(const rung_operand *o) {
-  return (attention_operand){address(o), {o->stride[0], o->stride[1], o->stride[2], o->stride[3]}};
+  return (attention_operand){rung_cuda_address(o), {o->stride[0], o->stride[1], o->stride[2], o->stride[3]}};
 }
 
 static rung_status launch_tensors(const rung_cuda_step *step) {
@@ -97,7 +91,7 @@ static rung_status launch_tensors(const rung_cuda_step *step) {
   p.kv_heads = k->extent[1];
   if (step->args->n_in == 4) {
     const rung_operand *mask = &in[3];
-    p.mask.base = address(mask);
+    p.mask.base = rung_cuda_address(mask);
     p.mask_type = mask->type;
     for (int a = 0; a < mask->rank; a++) p.mask.stride[4 - mask->rank + a] = mask->extent[a] == 1 ? 0 : mask->stride[a];
   }
@@ -106,7 +100,7 @@ static rung_status launch_tensors(const rung_cuda_step *step) {
 
 /* [rows, heads, dim] */
 static attention_operand rows_of(const rung_operand *o) {
-  return (attention_operand){address(o), {0, o->stride[1], o->stride[0], o->stride[2]}};
+  return (attention_operand){rung_cuda_address(o), {0, o->stride[1], o->stride[0], o->stride[2]}};
 }
 
 static rung_status launch_ragged(const rung_cuda_step *step) {
@@ -120,7 +114,7 @@ static rung_status launch_ragged(const rung_cuda_step *step) {
   p.value_dim = in[2].extent[2];
   p.heads = q->extent[1];
   p.kv_heads = in[1].extent[1];
-  p.offsets = address(offsets);
+  p.offsets = rung_cuda_address(offsets);
   p.offsets_type = offsets->type;
   p.offsets_stride = offsets->stride[0];
   p.sequences = offsets->extent[0] - 1;
@@ -137,14 +131,14 @@ typedef struct pool_params {
 
 static bool fits_pool(const rung_match *match, char *why) {
   return (match->in[0]->type <= RUNG_TYPE_F64 && !match->in[0]->layout && match->out[0].type <= RUNG_TYPE_F64) ||
-         refuse(why, "not of plain floats");
+         rung_cuda_unfit(why, "not of plain floats");
 }
 
 static rung_status launch_pool(const rung_cuda_step *step) {
   const rung_operand *x = &step->args->in[0], *offsets = &step->args->in[1], *y = &step->args->out[0];
-  const pool_params p = {.x = address(x),
-                         .offsets = address(offsets),
-                         .y = address(y),
+  const pool_params p = {.x = rung_cuda_address(x),
+                         .offsets = rung_cuda_address(offsets),
+                         .y = rung_cuda_address(y),
                          .refused = step->refusal,
                          .rows = x->extent[0],
                          .columns = x->extent[1],

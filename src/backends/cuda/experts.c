@@ -7,13 +7,8 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { WHY_BYTES = 120, MANY_ROWS = 32, MOST_EXPERTS = 4096, MOST_DEEP = 65535, ORDER_THREADS = 1024 };
+enum { MANY_ROWS = 32, MOST_EXPERTS = 4096, MOST_DEEP = 65535, ORDER_THREADS = 1024 };
 
-static bool refuse(char *why, const char *text) {
-  if (why) snprintf(why, WHY_BYTES, "%s", text);
-  return false;
-}
-static uint64_t address(const rung_operand *o) { return (uint64_t)(uintptr_t)o->base; }
 static int64_t experts_of(const rung_args *args) { return ((const rung_expert_matmul_attrs *)args->attrs)->experts; }
 
 /* ---- floats of any strides */
@@ -28,18 +23,19 @@ typedef struct any_params {
 static bool fits_any(const rung_match *match, char *why) {
   for (uint32_t i = 0; i < 2; i++)
     if (match->in[i]->type > RUNG_TYPE_F64 || match->in[i]->layout)
-      return refuse(why, "an operand is not of plain floats");
-  if (((const rung_expert_matmul_attrs *)match->node->attrs)->experts > INT32_MAX) return refuse(why, "many experts");
-  return match->out[0].type <= RUNG_TYPE_F64 || refuse(why, "the result is not of plain floats");
+      return rung_cuda_unfit(why, "an operand is not of plain floats");
+  if (((const rung_expert_matmul_attrs *)match->node->attrs)->experts > INT32_MAX)
+    return rung_cuda_unfit(why, "many experts");
+  return match->out[0].type <= RUNG_TYPE_F64 || rung_cuda_unfit(why, "the result is not of plain floats");
 }
 
 static rung_status launch_any(const rung_cuda_step *step) {
   const rung_args *args = step->args;
   const rung_operand *a = &args->in[0], *b = &args->in[1], *index = &args->in[2], *y = &args->out[0];
-  const any_params p = {.a = address(a),
-                        .b = address(b),
-                        .index = address(index),
-                        .y = address(y),
+  const any_params p = {.a = rung_cuda_address(a),
+                        .b = rung_cuda_address(b),
+                        .index = rung_cuda_address(index),
+                        .y = rung_cuda_address(y),
                         .refused = step->refusal,
                         .pairs = y->extent[0] * y->extent[1],
                         .places = y->extent[1],
@@ -71,38 +67,32 @@ static bool fits_weight(const rung_match *match, char *why) {
   const rung_value_type *a = match->in[0], *b = match->in[1], *y = &match->out[0];
   int64_t n, k;
   if (b->kind != RUNG_VALUE_TENSOR || !rung_cuda_reads_weight(b->type, b->layout))
-    return refuse(why, "no kernel reads that type of weight");
+    return rung_cuda_unfit(why, "no kernel reads that type of weight");
   if (a->type == RUNG_TYPE_A8 ? !rung_cuda_multiplies_a8(b->type) : !rung_cuda_is_float(a->type))
-    return refuse(why, "no kernel multiplies these types");
+    return rung_cuda_unfit(why, "no kernel multiplies these types");
   if (!rung_dims_is_constant(match->graph->dims, a->extent[2], &k) || k < 32 || k % 32)
-    return refuse(why, "K is no multiple of 32");
+    return rung_cuda_unfit(why, "K is no multiple of 32");
   if (b->layout &&
       (!rung_dims_is_constant(match->graph->dims, y->extent[2], &n) || n % rung_cuda_layout_of(b->type)->panel))
-    return refuse(why, "packed experts are not of whole panels");
-  if (((const rung_expert_matmul_attrs *)match->node->attrs)->experts > INT32_MAX) return refuse(why, "many experts");
-  return rung_cuda_is_float(y->type) || refuse(why, "the result is not f32, f16 or bf16");
+    return rung_cuda_unfit(why, "packed experts are not of whole panels");
+  if (((const rung_expert_matmul_attrs *)match->node->attrs)->experts > INT32_MAX)
+    return rung_cuda_unfit(why, "many experts");
+  return rung_cuda_is_float(y->type) || rung_cuda_unfit(why, "the result is not f32, f16 or bf16");
 }
 
-/* As kernels have it. */
-typedef struct product_params {
-  uint64_t x, w, y;
-  int64_t m, n, k, ldx, ldy;
-  int32_t y_type, pad;
-} product_params;
-
-static rung_status params_of(const rung_cuda_step *step, product_params *out, int64_t *expert_bytes) {
+static rung_status params_of(const rung_cuda_step *step, rung_cuda_product_params *out, int64_t *expert_bytes) {
   const rung_args *args = step->args;
   const rung_operand *a = &args->in[0], *b = &args->in[1], *y = &args->out[0];
   const int64_t n = y->extent[2], k = a->extent[2];
-  *out = (product_params){.x = address(a),
-                          .w = address(b),
-                          .y = address(y),
-                          .m = 1,
-                          .n = n,
-                          .k = k,
-                          .ldx = a->type == RUNG_TYPE_A8 ? k / 32 : k,
-                          .ldy = n,
-                          .y_type = y->type};
+  *out = (rung_cuda_product_params){.x = rung_cuda_address(a),
+                                    .w = rung_cuda_address(b),
+                                    .y = rung_cuda_address(y),
+                                    .m = 1,
+                                    .n = n,
+                                    .k = k,
+                                    .ldx = a->type == RUNG_TYPE_A8 ? k / 32 : k,
+                                    .ldy = n,
+                                    .y_type = y->type};
   *expert_bytes = (int64_t)(b->layout ? rung_layout_bytes(rung_cuda_layout_of((rung_type)b->type), n, k)
                                       : (uint64_t)n * rung_type_bytes((rung_type)b->type, (uint64_t)k));
   if (y->extent[0] && y->extent[1] && n && (out->x % 16 || out->w % 16))
@@ -128,7 +118,7 @@ static rung_status prepare_many(const rung_cuda_prepare *in, rung_text *front) {
 }
 
 typedef struct experts_params {
-  product_params one;
+  rung_cuda_product_params one;
   uint64_t index, refused;
   int64_t pairs, places, expert_bytes, x_bytes, y_bytes;
   int32_t index_type, experts, shared, pad;
@@ -137,7 +127,7 @@ typedef struct experts_params {
 static rung_status launch_few(const rung_cuda_step *step) {
   const rung_cuda_way_of *own = step->args->prepared;
   const rung_operand *a = &step->args->in[0], *index = &step->args->in[2], *y = &step->args->out[0];
-  experts_params p = {.index = address(index),
+  experts_params p = {.index = rung_cuda_address(index),
                       .refused = step->refusal,
                       .pairs = y->extent[0] * y->extent[1],
                       .places = y->extent[1],
@@ -167,7 +157,7 @@ typedef struct order_params {
   int32_t index_type, experts, most, pad;
 } order_params;
 typedef struct many_params {
-  product_params product;
+  rung_cuda_product_params product;
   expert_lots lots;
   int64_t expert_bytes;
   int32_t places, shared;
@@ -176,7 +166,7 @@ enum { LOT = 64 /* the smaller of both products' */, HEAD = 16 };
 
 static bool fits_many(const rung_match *match, char *why) {
   if (((const rung_expert_matmul_attrs *)match->node->attrs)->experts > MOST_EXPERTS)
-    return refuse(why, "more experts than are put in order");
+    return rung_cuda_unfit(why, "more experts than are put in order");
   return fits_weight(match, why);
 }
 
@@ -202,7 +192,7 @@ static rung_status launch_many(const rung_cuda_step *step) {
       .lots = {.count = scratch, .lot = scratch + HEAD, .order = scratch + HEAD + (uint64_t)lots * sizeof(expert_lot)},
       .places = (int32_t)y->extent[1],
       .shared = a->extent[1] == 1};
-  const order_params order = {.index = address(index),
+  const order_params order = {.index = rung_cuda_address(index),
                               .refused = step->refusal,
                               .to = p.lots,
                               .pairs = pairs,

@@ -8,13 +8,10 @@
 #include "ops/reference.h"
 #include "ops/shape.h"
 
-enum { WHY_BYTES = 120 };
-
 static bool fits_plain(const rung_match *match, char *why) {
   const rung_value_type *x = match->in[0];
   if (x->type <= RUNG_TYPE_BOOL && !x->layout && x->kind == RUNG_VALUE_TENSOR) return true;
-  if (why) snprintf(why, WHY_BYTES, "x is not of plain numbers");
-  return false;
+  return rung_cuda_unfit(why, "x is not of plain numbers");
 }
 
 static int64_t some_blocks(const rung_cuda_step *step, int64_t n) {

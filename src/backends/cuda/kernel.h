@@ -8,6 +8,8 @@
 #ifndef RUNG_CUDA_KERNEL_H
 #define RUNG_CUDA_KERNEL_H
 
+#include <stdio.h>
+
 #include "backends/cuda/device.h"
 #include "plan/backend.h"
 
@@ -106,6 +108,16 @@ typedef struct rung_cuda_kv {
 } rung_cuda_kv;
 rung_cuda_kv rung_cuda_kv_of(const rung_cuda_step *step, const rung_kv_view *kv);
 
+static inline uint64_t rung_cuda_address(const rung_operand *o) { return (uint64_t)(uintptr_t)o->base; }
+
+/* Why a row does not fit (rung_kernel.fits): false, with the reason where somebody asks. */
+enum { RUNG_CUDA_WHY_BYTES = 120 };
+static inline bool rung_cuda_unfit(char *why, const char *text) {
+  if (why) snprintf(why, RUNG_CUDA_WHY_BYTES, "%s", text);
+  return false;
+}
+
+static inline bool rung_cuda_is_integer(int type) { return type > RUNG_TYPE_F64 && type < RUNG_TYPE_BOOL; }
 /* The type of floating-point numbers that kernels compute in: f32, f16, bf16. */
 static inline bool rung_cuda_is_float(int type) {
   return type == RUNG_TYPE_F32 || type == RUNG_TYPE_F16 || type == RUNG_TYPE_BF16;

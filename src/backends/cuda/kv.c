@@ -7,18 +7,13 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { WHY_BYTES = 120, MOST_PAIRS = 512 };
+enum { MOST_PAIRS = 512 };
 
-static bool refuse(char *why, const char *text) {
-  if (why) snprintf(why, WHY_BYTES, "%s", text);
-  return false;
-}
 static bool are_floats(const rung_match *match, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; i++)
     if (!rung_cuda_is_float(match->in[i]->type)) return false;
   return true;
 }
-static uint64_t address(const rung_operand *o) { return (uint64_t)(uintptr_t)o->base; }
 
 /* ---- rope */
 
@@ -26,12 +21,12 @@ static bool fits_rope(const rung_match *match, char *why) {
   const rung_rope_attrs *attrs = match->node->attrs;
   int64_t dim;
   if (!are_floats(match, 0, 1) || !rung_cuda_is_float(match->out[0].type))
-    return refuse(why, "x is not f32, f16 or bf16");
-  if (match->n_in > 2 && match->in[2]->type > RUNG_TYPE_F64) return refuse(why, "factors are no plain floats");
+    return rung_cuda_unfit(why, "x is not f32, f16 or bf16");
+  if (match->n_in > 2 && match->in[2]->type > RUNG_TYPE_F64) return rung_cuda_unfit(why, "factors are no plain floats");
   if (!rung_dims_is_constant(match->graph->dims, match->in[0]->extent[2], &dim))
-    return refuse(why, "heads of open extent");
+    return rung_cuda_unfit(why, "heads of open extent");
   const int64_t dims = attrs->dims ? attrs->dims : dim;
-  return (dims >= 2 && dims <= 2 * MOST_PAIRS) || refuse(why, "heads are too wide, or nothing turns");
+  return (dims >= 2 && dims <= 2 * MOST_PAIRS) || rung_cuda_unfit(why, "heads are too wide, or nothing turns");
 }
 
 rung_status rung_cuda_prepare_rope(const rung_cuda_prepare *in, rung_text *front) {
@@ -66,8 +61,8 @@ static rung_status launch_rope(const rung_cuda_step *step) {
   const bool factors = args->n_in > 2;
   const rope_params p = {.x = rung_cuda_operand_of(x),
                          .y = rung_cuda_operand_of(&args->out[0]),
-                         .positions = address(&args->in[1]),
-                         .factors = factors ? address(&args->in[2]) : 0,
+                         .positions = rung_cuda_address(&args->in[1]),
+                         .factors = factors ? rung_cuda_address(&args->in[2]) : 0,
                          .position_stride = args->in[1].stride[0],
                          .factor_stride = factors ? args->in[2].stride[0] : 0,
                          .position_type = args->in[1].type,
@@ -81,7 +76,7 @@ static rung_status launch_rope(const rung_cuda_step *step) {
 /* ---- rotate */
 
 static bool fits_rotate(const rung_match *match, char *why) {
-  return are_floats(match, 0, 3) || refuse(why, "operands are not f32, f16 or bf16");
+  return are_floats(match, 0, 3) || rung_cuda_unfit(why, "operands are not f32, f16 or bf16");
 }
 
 typedef struct rotate_params {
@@ -93,7 +88,7 @@ typedef struct rotate_params {
 /* A table with an axis for each of x's: no stride where it repeats. */
 static rung_cuda_operand table_like(const rung_operand *table, const rung_operand *x) {
   rung_cuda_operand out = rung_cuda_operand_of(x);
-  out.base = address(table);
+  out.base = rung_cuda_address(table);
   out.type = table->type;
   for (int a = 0; a < x->rank; a++) {
     const int from = a - (x->rank - table->rank);
@@ -125,7 +120,7 @@ static rung_status launch_rotate(const rung_cuda_step *step) {
 
 static bool fits_append(const rung_match *match, char *why) {
   return (rung_cuda_is_float(match->in[0]->type) && are_floats(match, 1, 3)) ||
-         refuse(why, "keys and values are not f32, f16 or bf16");
+         rung_cuda_unfit(why, "keys and values are not f32, f16 or bf16");
 }
 
 rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step) {
@@ -133,9 +128,9 @@ rung_cuda_append_params rung_cuda_append_params_of(const rung_cuda_step *step) {
   return (rung_cuda_append_params){.kv = rung_cuda_kv_of(step, step->args->out[0].kv),
                                    .k = rung_cuda_operand_of(&in[1]),
                                    .v = rung_cuda_operand_of(&in[2]),
-                                   .offsets = address(&in[3]),
-                                   .slot = address(&in[4]),
-                                   .past = address(&in[5]),
+                                   .offsets = rung_cuda_address(&in[3]),
+                                   .slot = rung_cuda_address(&in[4]),
+                                   .past = rung_cuda_address(&in[5]),
                                    .refused = step->refusal,
                                    .rows = in[1].extent[0],
                                    .sequences = in[4].extent[0],
@@ -168,12 +163,12 @@ static int64_t shared_bytes(int64_t group, int64_t value_dim) { return 5 * 4 * g
 static bool fits_attend(const rung_match *match, char *why) {
   attend_shape s;
   if (!rung_cuda_is_float(match->in[1]->type) || !are_floats(match, 0, 1) || !rung_cuda_is_float(match->out[0].type))
-    return refuse(why, "q, keys or values are not f32, f16 or bf16");
+    return rung_cuda_unfit(why, "q, keys or values are not f32, f16 or bf16");
   if (!shape_of(match->graph->dims, match->in[0]->extent, match->in[1]->extent, &s))
-    return refuse(why, "heads of open extent");
+    return rung_cuda_unfit(why, "heads of open extent");
   const int64_t group = s.heads / s.kv_heads, widest = s.key_dim > s.value_dim ? s.key_dim : s.value_dim;
   if (widest > 512 || group * ((widest + 31) / 32) > 64 || shared_bytes(group, s.value_dim) > 48 * 1024)
-    return refuse(why, "heads are too wide for one block");
+    return rung_cuda_unfit(why, "heads are too wide for one block");
   return true;
 }
 
@@ -321,9 +316,9 @@ rung_status rung_cuda_launch_attend_to(const rung_cuda_step *step, const rung_op
   attend_params p = {.kv = rung_cuda_kv_of(step, in[1].kv),
                      .q = rung_cuda_operand_of(&in[0]),
                      .y = rung_cuda_operand_of(out),
-                     .offsets = address(&in[2]),
-                     .slot = address(&in[3]),
-                     .past = address(&in[4]),
+                     .offsets = rung_cuda_address(&in[2]),
+                     .slot = rung_cuda_address(&in[3]),
+                     .past = rung_cuda_address(&in[4]),
                      .refused = step->refusal,
                      .rows = in[0].extent[0],
                      .sequences = in[3].extent[0],

@@ -9,7 +9,7 @@
 #include "ops/attrs.h"
 #include "ops/op_table.h"
 
-enum { WHY_BYTES = 120, FEW = 9, A8_CODE = RUNG_TYPE_A8, MOST_DEEP = 32768, BYTES_TILE = 64 };
+enum { FEW = 9, A8_CODE = RUNG_TYPE_A8, MOST_DEEP = 32768, BYTES_TILE = 64 };
 
 static const uint8_t block_types[] = {
     RUNG_TYPE_Q4_0,   RUNG_TYPE_Q4_1,    RUNG_TYPE_Q5_0,   RUNG_TYPE_Q5_1,  RUNG_TYPE_Q8_0,    RUNG_TYPE_Q8_1,
@@ -76,26 +76,21 @@ void rung_cuda_put_weights(int type, uint16_t layout, rung_text *front) {
 
 /* ---- with weights */
 
-static bool refuse(char *why, const char *text) {
-  if (why) snprintf(why, WHY_BYTES, "%s", text);
-  return false;
-}
-
 static bool fits_weight(const rung_match *match, char *why) {
   const rung_value_type *a = match->in[0], *b = match->in[1];
   if (match->node->op == &rung_op_matmul && !((const rung_matmul_attrs *)match->node->attrs)->transpose_b)
-    return refuse(why, "the second operand is not transposed");
+    return rung_cuda_unfit(why, "the second operand is not transposed");
   if (match->node->op == &rung_op_grouped_matmul && ((const rung_grouped_matmul_attrs *)match->node->attrs)->interleave)
-    return refuse(why, "members lie in turn");
+    return rung_cuda_unfit(why, "members lie in turn");
   int64_t k;
-  if (b->rank != 2 || b->kind != RUNG_VALUE_TENSOR) return refuse(why, "the second operand is no matrix");
-  if (!rung_cuda_reads_weight(b->type, b->layout)) return refuse(why, "no kernel reads that type of weight");
+  if (b->rank != 2 || b->kind != RUNG_VALUE_TENSOR) return rung_cuda_unfit(why, "the second operand is no matrix");
+  if (!rung_cuda_reads_weight(b->type, b->layout)) return rung_cuda_unfit(why, "no kernel reads that type of weight");
   if (a->type == RUNG_TYPE_A8 ? !rung_cuda_multiplies_a8(b->type) : !rung_cuda_is_float(a->type))
-    return refuse(why, "no kernel multiplies these types");
+    return rung_cuda_unfit(why, "no kernel multiplies these types");
   if (!rung_dims_is_constant(match->graph->dims, a->extent[a->rank - 1], &k) || k < 32 || k % 32)
-    return refuse(why, "K is no multiple of 32");
+    return rung_cuda_unfit(why, "K is no multiple of 32");
   for (uint32_t i = 0; i < match->n_out; i++)
-    if (!rung_cuda_is_float(match->out[i].type)) return refuse(why, "the result is not f32, f16 or bf16");
+    if (!rung_cuda_is_float(match->out[i].type)) return rung_cuda_unfit(why, "the result is not f32, f16 or bf16");
   return true;
 }
 
@@ -120,28 +115,21 @@ static rung_status prepare_product(const rung_cuda_prepare *in, rung_text *front
   return RUNG_OK;
 }
 
-/* As kernels have it. */
-typedef struct matmul_params {
-  uint64_t x, w, y;
-  int64_t m, n, k, ldx, ldy;
-  int32_t y_type, pad;
-} matmul_params;
-
-static rung_status product_params(const rung_cuda_step *step, matmul_params *out) {
+static rung_status product_params(const rung_cuda_step *step, rung_cuda_product_params *out) {
   const rung_args *args = step->args;
   const rung_operand *a = &args->in[0], *b = &args->in[1], *y = &args->out[0];
   const int64_t k = a->extent[a->rank - 1];
   int64_t m = 1;
   for (int i = 0; i < a->rank - 1; i++) m *= a->extent[i];
-  *out = (matmul_params){.x = (uint64_t)(uintptr_t)a->base,
-                         .w = (uint64_t)(uintptr_t)b->base,
-                         .y = (uint64_t)(uintptr_t)y->base,
-                         .m = m,
-                         .n = b->extent[0],
-                         .k = k,
-                         .ldx = a->type == RUNG_TYPE_A8 ? k / 32 : k,
-                         .ldy = y->stride[y->rank - 2],
-                         .y_type = y->type};
+  *out = (rung_cuda_product_params){.x = (uint64_t)(uintptr_t)a->base,
+                                    .w = (uint64_t)(uintptr_t)b->base,
+                                    .y = (uint64_t)(uintptr_t)y->base,
+                                    .m = m,
+                                    .n = b->extent[0],
+                                    .k = k,
+                                    .ldx = a->type == RUNG_TYPE_A8 ? k / 32 : k,
+                                    .ldy = y->stride[y->rank - 2],
+                                    .y_type = y->type};
   if (m && k && out->n && (out->x % 16 || out->w % 16))
     return rung_fail(args->error, RUNG_INTERNAL, "cuda: %s: an operand is not aligned to 16 bytes",
                      step->prepared->kernel->row.name);
@@ -150,7 +138,7 @@ static rung_status product_params(const rung_cuda_step *step, matmul_params *out
 
 static rung_status launch_few(const rung_cuda_step *step) {
   const rung_cuda_way_of *own = step->args->prepared;
-  matmul_params p;
+  rung_cuda_product_params p;
   RUNG_TRY(product_params(step, &p));
   const int64_t batches = p.m == 1 ? 1 : (p.m + 3) / 4;
   if (own->tiles) return rung_cuda_emit(step, p.m == 1 ? 2 : 3, (p.n + 15) / 16, batches, 1, 256, 0, &p, sizeof p);
@@ -160,7 +148,7 @@ static rung_status launch_few(const rung_cuda_step *step) {
 
 static rung_status launch_many(const rung_cuda_step *step) {
   const rung_cuda_way_of *own = step->args->prepared;
-  matmul_params p;
+  rung_cuda_product_params p;
   RUNG_TRY(product_params(step, &p));
   if (own->exact) return rung_cuda_emit(step, 1, (p.n + 63) / 64, (p.m + 63) / 64, 1, 256, 0, &p, sizeof p);
   return rung_cuda_emit(step, 0, (p.n + 127) / 128, (p.m + 127) / 128, 1, 256, 0, &p, sizeof p);
@@ -177,7 +165,7 @@ static rung_status prepare_all(const rung_cuda_prepare *in, rung_text *front) {
 
 static rung_status launch_all(const rung_cuda_step *step) {
   const rung_cuda_way_of *own = step->args->prepared;
-  matmul_params p;
+  rung_cuda_product_params p;
   RUNG_TRY(product_params(step, &p));
   const rung_operand *x = &step->args->in[0], *w = &step->args->in[1];
   const bool wide = p.m > 1 && rung_cuda_is_float(w->type) && x->type != RUNG_TYPE_A8;
@@ -186,7 +174,7 @@ static rung_status launch_all(const rung_cuda_step *step) {
 }
 
 static bool fits_tiles(const rung_match *match, char *why) {
-  if (match->in[0]->type != RUNG_TYPE_A8 || !match->in[1]->layout) return refuse(why, "not of tiles");
+  if (match->in[0]->type != RUNG_TYPE_A8 || !match->in[1]->layout) return rung_cuda_unfit(why, "not of tiles");
   return fits_weight(match, why);
 }
 
@@ -197,7 +185,7 @@ static rung_status prepare_tiles(const rung_cuda_prepare *in, rung_text *front) 
 }
 
 static rung_status launch_tiles(const rung_cuda_step *step) {
-  matmul_params p;
+  rung_cuda_product_params p;
   RUNG_TRY(product_params(step, &p));
   const int64_t n = TILES_BLOCK;
   if (p.m <= TILES_FEW)
@@ -213,9 +201,10 @@ enum { MANY_ROWS = 64, SLAB_BYTES = 128 << 20, ALIGN = 256 };
 static bool fits_library(const rung_match *match, char *why) {
   const int a = match->in[0]->type, b = match->in[1]->type;
   if (!fits_weight(match, why)) return false;
-  if (a != RUNG_TYPE_A8 && (a != b || a == RUNG_TYPE_F32)) return refuse(why, "the library multiplies f16 or bf16");
+  if (a != RUNG_TYPE_A8 && (a != b || a == RUNG_TYPE_F32))
+    return rung_cuda_unfit(why, "the library multiplies f16 or bf16");
   for (uint32_t i = 0; i < match->n_out; i++)
-    if (match->out[i].type != RUNG_TYPE_F32) return refuse(why, "the result is not f32");
+    if (match->out[i].type != RUNG_TYPE_F32) return rung_cuda_unfit(why, "the result is not f32");
   return true;
 }
 
@@ -254,7 +243,7 @@ static rung_status widen(const rung_cuda_step *step, int which, const widen_para
 
 static rung_status launch_library(const rung_cuda_step *step) {
   const rung_operand *a = &step->args->in[0], *b = &step->args->in[1];
-  matmul_params p;
+  rung_cuda_product_params p;
   RUNG_TRY(product_params(step, &p));
   const uint64_t scratch = (uint64_t)(uintptr_t)step->args->scratch;
   rung_cuda_product product = {.x = p.x,
@@ -297,8 +286,8 @@ typedef struct any_params {
 static bool fits_any(const rung_match *match, char *why) {
   for (uint32_t i = 0; i < 2; i++)
     if (match->in[i]->type > RUNG_TYPE_F64 || match->in[i]->layout)
-      return refuse(why, "an operand is not of plain floats");
-  return match->out[0].type <= RUNG_TYPE_F64 || refuse(why, "the result is not of plain floats");
+      return rung_cuda_unfit(why, "an operand is not of plain floats");
+  return match->out[0].type <= RUNG_TYPE_F64 || rung_cuda_unfit(why, "the result is not of plain floats");
 }
 
 static any_params any_of(const rung_args *args, bool turned) {
@@ -343,12 +332,12 @@ static rung_status launch_any(const rung_cuda_step *step) {
 /* ---- integers */
 
 static bool is_byte(int type) { return type == RUNG_TYPE_I8 || type == RUNG_TYPE_U8; }
-static bool is_whole(int type) { return type > RUNG_TYPE_F64 && type < RUNG_TYPE_BOOL; }
 
 static bool fits_whole(const rung_match *match, char *why) {
-  if (match->in[0]->layout || match->in[1]->layout) return refuse(why, "an operand is packed");
-  return (is_whole(match->in[0]->type) && is_whole(match->in[1]->type) && is_whole(match->out[0].type)) ||
-         refuse(why, "not of integers");
+  if (match->in[0]->layout || match->in[1]->layout) return rung_cuda_unfit(why, "an operand is packed");
+  return (rung_cuda_is_integer(match->in[0]->type) && rung_cuda_is_integer(match->in[1]->type) &&
+          rung_cuda_is_integer(match->out[0].type)) ||
+         rung_cuda_unfit(why, "not of integers");
 }
 
 /* 32 bits of a sum tell all that the result keeps. */
@@ -356,7 +345,7 @@ static bool fits_bytes(const rung_match *match, char *why) {
   if (!fits_whole(match, why)) return false;
   return (is_byte(match->in[0]->type) && is_byte(match->in[1]->type) &&
           rung_type_get(match->out[0].type)->bytes <= 4) ||
-         refuse(why, "not of bytes, or the result is wider than 32 bits");
+         rung_cuda_unfit(why, "not of bytes, or the result is wider than 32 bits");
 }
 
 static rung_status launch_whole(const rung_cuda_step *step) {
@@ -409,9 +398,9 @@ typedef struct rows_params {
 static bool fits_rows(const rung_match *match, char *why) {
   const rung_value_type *x = match->in[0];
   const int64_t axis = ((const rung_gather_attrs *)match->node->attrs)->axis;
-  if (x->rank != 2 || (axis != 0 && axis != -2)) return refuse(why, "rows of matrices only");
+  if (x->rank != 2 || (axis != 0 && axis != -2)) return rung_cuda_unfit(why, "rows of matrices only");
   return (rung_cuda_multiplies_a8(x->type) && rung_cuda_reads_weight(x->type, x->layout)) ||
-         refuse(why, "no kernel reads that type of weight");
+         rung_cuda_unfit(why, "no kernel reads that type of weight");
 }
 
 static rung_status prepare_rows(const rung_cuda_prepare *in, rung_text *front) {

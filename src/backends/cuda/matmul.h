@@ -24,6 +24,13 @@ typedef struct rung_cuda_way_of {
 /* Puts their defines, and the text of weights.cu. */
 rung_cuda_way_of rung_cuda_put_product(int x, int w, uint16_t layout, rung_text *front);
 
+/* As the kernels of products with weights have it: matmul.cu, gemm.cu, tiles.cu. */
+typedef struct rung_cuda_product_params {
+  uint64_t x, w, y;
+  int64_t m, n, k, ldx, ldy; /* ldx: in blocks of 32 where x is a8 */
+  int32_t y_type, pad;
+} rung_cuda_product_params;
+
 /* What the kernel of kernels/decode.cu is made for. */
 typedef struct rung_cuda_row {
   int weight, x; /* types */

@@ -9,22 +9,15 @@
 #include "ops/reference.h"
 #include "ops/shape.h"
 
-enum { WHY_BYTES = 120 };
-
-static bool refuse(char *why, const char *text) {
-  if (why) snprintf(why, WHY_BYTES, "%s", text);
-  return false;
-}
-
 /* Whole bytes, one number each: no blocks, no narrow storage. */
 static bool plain(const rung_value_type *type) {
   return type->type <= RUNG_TYPE_BOOL && !type->layout && type->kind != RUNG_VALUE_STATE_KV;
 }
 static bool fits_plain(const rung_match *match, char *why) {
   for (uint32_t i = 0; i < match->n_in; i++)
-    if (!plain(match->in[i])) return refuse(why, "an operand is not of plain numbers");
+    if (!plain(match->in[i])) return rung_cuda_unfit(why, "an operand is not of plain numbers");
   for (uint32_t i = 0; i < match->n_out; i++)
-    if (!plain(&match->out[i])) return refuse(why, "a result is not of plain numbers");
+    if (!plain(&match->out[i])) return rung_cuda_unfit(why, "a result is not of plain numbers");
   return true;
 }
 
@@ -66,7 +59,7 @@ static bool fits_blocks(const rung_match *match, char *why) {
   const rung_value_type *x = match->in[0];
   return (x->type == match->out[0].type && rung_type_get(x->type)->class_ == RUNG_CLASS_BLOCK && !x->layout &&
           x->rank < RUNG_MAX_RANK) ||
-         refuse(why, "not a copy of blocks");
+         rung_cuda_unfit(why, "not a copy of blocks");
 }
 
 static rung_cuda_operand bytes_of(const rung_operand *o) {

@@ -8,13 +8,6 @@
 #include "ops/reference.h"
 #include "ops/shape.h"
 
-enum { WHY_BYTES = 120 };
-
-static bool refuse(char *why, const char *text) {
-  if (why) snprintf(why, WHY_BYTES, "%s", text);
-  return false;
-}
-
 /* ---- reductions */
 
 static const rung_op *const kinds[] = {&rung_op_reduce_sum,        &rung_op_reduce_mean,       &rung_op_reduce_prod,
@@ -31,7 +24,7 @@ static int32_t kind_of(const rung_op *op) {
 static bool fits_reduce(const rung_match *match, char *why) {
   const rung_value_type *x = match->in[0];
   return (x->type <= RUNG_TYPE_F64 && !x->layout && match->out[0].type <= RUNG_TYPE_F64) ||
-         refuse(why, "not of plain floats");
+         rung_cuda_unfit(why, "not of plain floats");
 }
 
 static rung_status prepare_reduce(const rung_cuda_prepare *in, rung_text *front) {
@@ -41,7 +34,7 @@ static rung_status prepare_reduce(const rung_cuda_prepare *in, rung_text *front)
 
 static bool whole(rung_type type) { return type > RUNG_TYPE_F64 && type <= RUNG_TYPE_BOOL; }
 static bool fits_whole(const rung_match *match, char *why) {
-  return (whole(match->in[0]->type) && !match->in[0]->layout) || refuse(why, "not of integers");
+  return (whole(match->in[0]->type) && !match->in[0]->layout) || rung_cuda_unfit(why, "not of integers");
 }
 
 typedef struct reduce_params {
@@ -98,7 +91,7 @@ typedef struct softmax_params {
 
 static bool fits_softmax(const rung_match *match, char *why) {
   return (rung_cuda_is_float(match->in[0]->type) && rung_cuda_is_float(match->out[0].type)) ||
-         refuse(why, "not f32, f16 or bf16");
+         rung_cuda_unfit(why, "not f32, f16 or bf16");
 }
 
 static rung_status launch_softmax(const rung_cuda_step *step) {
@@ -123,7 +116,7 @@ typedef struct choose_params {
 } choose_params;
 
 static bool fits_choose(const rung_match *match, char *why) {
-  return match->in[0]->type <= RUNG_TYPE_F64 || refuse(why, "not of floats");
+  return match->in[0]->type <= RUNG_TYPE_F64 || rung_cuda_unfit(why, "not of floats");
 }
 
 static rung_status launch_choose(const rung_cuda_step *step) {
@@ -167,7 +160,7 @@ static rung_status launch_choose_whole(const rung_cuda_step *step) {
 }
 
 static bool fits_numbers(const rung_match *match, char *why) {
-  return (match->in[0]->type < RUNG_TYPE_BOOL && !match->in[0]->layout) || refuse(why, "not of plain numbers");
+  return (match->in[0]->type < RUNG_TYPE_BOOL && !match->in[0]->layout) || rung_cuda_unfit(why, "not of plain numbers");
 }
 
 static rung_status launch_top_k(const rung_cuda_step *step) {

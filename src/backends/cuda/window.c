@@ -11,14 +11,7 @@
 #include "ops/op_table.h"
 #include "ops/spatial.h"
 
-enum { WHY_BYTES = 120, AXES = RUNG_SPATIAL };
-
-static bool refuse(char *why, const char *text) {
-  if (why) snprintf(why, WHY_BYTES, "%s", text);
-  return false;
-}
-static uint64_t address(const rung_operand *o) { return (uint64_t)(uintptr_t)o->base; }
-static bool is_whole(int type) { return type > RUNG_TYPE_F64 && type < RUNG_TYPE_BOOL; }
+enum { AXES = RUNG_SPATIAL };
 
 /* ---- pools */
 
@@ -35,20 +28,20 @@ typedef struct pool_params {
 
 static bool fits_pool(const rung_match *match, char *why) {
   const rung_value_type *x = match->in[0];
-  return (x->type < RUNG_TYPE_BOOL && !x->layout) || refuse(why, "not of plain numbers");
+  return (x->type < RUNG_TYPE_BOOL && !x->layout) || rung_cuda_unfit(why, "not of plain numbers");
 }
 
 /* What numbers of a type are compared and multiplied in. */
 static const char *wide_of(int type) {
   if (type == RUNG_TYPE_F64) return "double";
-  if (!is_whole(type)) return "float";
+  if (!rung_cuda_is_integer(type)) return "float";
   return type >= RUNG_TYPE_U8 ? "u64" : "i64";
 }
 
 void rung_cuda_put_pool(const rung_op *op, int type, rung_text *out) {
   const int kind = op == &rung_op_max_pool ? 0 : op == &rung_op_argmax_pool ? 1 : 2;
   rung_text_printf(out, "typedef %s number;\ntypedef %s wide;\n#define NUMBER %d\n#define FLOATS %d\n#define KIND %d\n",
-                   rung_cuda_number(type), wide_of(type), type, !is_whole(type), kind);
+                   rung_cuda_number(type), wide_of(type), type, !rung_cuda_is_integer(type), kind);
 }
 
 static rung_status prepare_pool(const rung_cuda_prepare *in, rung_text *front) {
@@ -57,7 +50,7 @@ static rung_status prepare_pool(const rung_cuda_prepare *in, rung_text *front) {
 }
 
 static double lowest_of(rung_type type) {
-  if (!is_whole((int)type)) return -(double)INFINITY;
+  if (!rung_cuda_is_integer((int)type)) return -(double)INFINITY;
   return rung_type_is_unsigned(type) ? 0 : -ldexp(1, 8 * rung_type_get(type)->bytes - 1);
 }
 
@@ -74,8 +67,8 @@ static rung_status launch_pool(const rung_cuda_step *step) {
   rung_spatial_fill(&attrs->dilation, axes, 1, s.dilation);
   rung_spatial_fill(&attrs->pad_before, axes, 0, s.before);
   rung_spatial_fill(&attrs->pad_after, axes, 0, s.after);
-  pool_params p = {.in = address(x),
-                   .out = address(y),
+  pool_params p = {.in = rung_cuda_address(x),
+                   .out = rung_cuda_address(y),
                    .count = rung_operand_count(y),
                    .channels = x->extent[1],
                    .in_batch = x->stride[0],
@@ -122,7 +115,7 @@ typedef struct conv_params {
 static bool fits_conv(const rung_match *match, char *why) {
   for (uint32_t i = 0; i < match->n_in; i++)
     if (match->in[i]->type >= RUNG_TYPE_BOOL || match->in[i]->layout)
-      return refuse(why, "an operand is not of plain numbers");
+      return rung_cuda_unfit(why, "an operand is not of plain numbers");
   return true;
 }
 
@@ -159,8 +152,9 @@ typedef struct conv_own {
 
 void rung_cuda_put_conv(int x, int w, int y, int height, rung_text *out) {
   rung_text_printf(out, "typedef %s x_number;\ntypedef %s w_number;\ntypedef %s y_number;\ntypedef %s sum_number;\n",
-                   rung_cuda_number(x), rung_cuda_number(w), rung_cuda_number(y), is_whole(x) ? "u32" : wide_of(x));
-  if (is_whole(x)) rung_text_puts(out, "#define WHOLE\n");
+                   rung_cuda_number(x), rung_cuda_number(w), rung_cuda_number(y),
+                   rung_cuda_is_integer(x) ? "u32" : wide_of(x));
+  if (rung_cuda_is_integer(x)) rung_text_puts(out, "#define WHOLE\n");
   if (height) rung_text_printf(out, "#define HEIGHT %d\n", height);
 }
 
@@ -224,9 +218,9 @@ static conv_params params_of(const rung_cuda_step *step) {
   const int axes = x->rank - 2, of_results = transposed ? 1 : 0;
   rung_spatial s;
   fill_attrs(step, axes, &s);
-  conv_params p = {.x = address(x),
-                   .w = address(w),
-                   .y = address(y),
+  conv_params p = {.x = rung_cuda_address(x),
+                   .w = rung_cuda_address(w),
+                   .y = rung_cuda_address(y),
                    .batch = x->extent[0],
                    .groups = groups_of(op, args->attrs),
                    .x_batch = x->stride[0],
@@ -241,11 +235,11 @@ static conv_params params_of(const rung_cuda_step *step) {
   p.results = y->extent[1] / p.groups;
   p.w_group = transposed ? p.channels * p.w_channel : p.results * p.w_result;
   if (op == &rung_op_conv_integer) {
-    p.x_zero = args->n_in > 2 ? address(&args->in[2]) : 0;
-    p.w_zero = args->n_in > 3 ? address(&args->in[3]) : 0;
+    p.x_zero = args->n_in > 2 ? rung_cuda_address(&args->in[2]) : 0;
+    p.w_zero = args->n_in > 3 ? rung_cuda_address(&args->in[3]) : 0;
     p.zero_step = args->n_in > 3 && args->in[3].rank && args->in[3].extent[0] != 1 ? args->in[3].stride[0] : 0;
   } else if (args->n_in > 2) {
-    p.bias = address(&args->in[2]);
+    p.bias = rung_cuda_address(&args->in[2]);
     p.bias_step = args->in[2].stride[0];
   }
   for (int a = 0; a < AXES; a++) {

@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(256) product_bytes(const __grid_con
 }
 
 // ---- with experts: a warp has one result of a pair of a row and a place
-struct experts_params {
+struct experts_any_params {
   const u8 *a, *b, *index;
   u8 *y;
   refusal *refused;
@@ -150,7 +150,7 @@ struct experts_params {
   i64 a_row, a_place, a_k, b_expert, b_n, b_k, index_row, index_place, y_row, y_place, y_n; // strides in elements
   i32 a_type, b_type, index_type, y_type, experts, pad;
 };
-template <class F> __device__ __forceinline__ void experts_of(const experts_params &p) {
+template <class F> __device__ __forceinline__ void experts_of(const experts_any_params &p) {
   const int lane = threadIdx.x & 31;
   const i64 n = (i64)blockIdx.x * 8 + (threadIdx.x >> 5);
   for (i64 pair = blockIdx.z; pair < p.pairs && n < p.n; pair += gridDim.z) {
@@ -169,12 +169,12 @@ template <class F> __device__ __forceinline__ void experts_of(const experts_para
     if (lane == 0) store_double(p.y, p.y_type, row * p.y_row + place * p.y_place + n * p.y_n, (double)sum);
   }
 }
-extern "C" __global__ void __launch_bounds__(256) experts_f32(const __grid_constant__ experts_params p) {
+extern "C" __global__ void __launch_bounds__(256) experts_f32(const __grid_constant__ experts_any_params p) {
   GO();
   WAIT();
   experts_of<float>(p);
 }
-extern "C" __global__ void __launch_bounds__(256) experts_f64(const __grid_constant__ experts_params p) {
+extern "C" __global__ void __launch_bounds__(256) experts_f64(const __grid_constant__ experts_any_params p) {
   GO();
   WAIT();
   experts_of<double>(p);
