@@ -128,7 +128,21 @@ static void test_ref(void) {
   if (!test_slow()) check("ref", paths[4]);
 }
 
+/* Callers read logits as f32, so a model's boundary stays so. */
+static void test_boundary(void) {
+  world w = {NULL};
+  rung_model_options options = rung_model_options_default();
+  const rung_source source = rung_source_path(paths[0]);
+  options.precision.boundary = RUNG_TYPE_F16;
+  CHECK_OK(rung_host_create(NULL, &w.error, &w.host));
+  CHECK_OK(rung_device_create(w.host, "cpu", NULL, &w.error, &w.device));
+  CHECK_STATUS(rung_model_open(w.device, &source, &options, &w.error, &w.model), RUNG_INVALID_ARGUMENT);
+  CHECK(!w.model && strstr(w.error.message, "boundary") != NULL);
+  close_world(&w);
+}
+
 int main(void) {
+  RUN(test_boundary);
   RUN(test_cpu);
   RUN(test_ref);
   return TEST_END();
